@@ -1,0 +1,237 @@
+"""Which GPU a lesson runs on: the machine's own, or a simulated one; said aloud.
+
+Nothing else in the package knows that there is a simulator.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+import os
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from .simulator import install, profiles
+
+VARIABLE = "GPUTUTOR_SIMULATE"
+DEFAULT = "T4"
+MOST_GPUS = 64
+
+_log = logging.getLogger("gpututor")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The devices that ``torch.cuda`` now shows, and where they come from.
+
+    Attributes
+    ----------
+    devices : tuple of str
+        The name of each device.
+    simulated : bool
+        Whether they are simulated.
+    reason : str
+        Why these devices and no others, in one sentence.
+    speed : str
+        How fast they are.
+    memory : tuple of int
+        Bytes of each device.
+    torch_version : str
+        PyTorch's version.
+    """
+
+    devices: tuple[str, ...]
+    simulated: bool
+    reason: str
+    speed: str
+    memory: tuple[int, ...]
+    torch_version: str = field(default_factory=lambda: torch.__version__)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what there is to say, as pairs of label and text."""
+        rows = [
+            (f"cuda:{index}", f"{name}, {_amount(size)} of memory")
+            for index, (name, size) in enumerate(zip(self.devices, self.memory, strict=True))
+        ]
+        rows.append(("Source", f"{'simulated' if self.simulated else 'real'}. {self.reason}"))
+        rows.append(("Speed", self.speed))
+        rows.append(("PyTorch", self.torch_version))
+        return rows
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label:<8}{text}" for label, text in self.rows())
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(label)}</th>'
+            f'<td style="text-align:left;padding:2px 0">{html.escape(text)}</td></tr>'
+            for label, text in self.rows()
+        )
+        return (
+            '<table style="border-left:4px solid currentColor;padding-left:10px;'
+            f'margin:4px 0">{cells}</table>'
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        if _shown_in_this_cell(self):
+            return {}
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+_running: Machine | None = None
+_wish: tuple[str | None, int] | None = None  # what start was last asked for
+_shown_at: tuple[int, int] | None = None  # which machine was shown, and in which cell
+
+
+def start(gpus: int = 1, simulate: str | None = None) -> Machine:
+    """Make CUDA devices available: real ones if there are enough, else simulated ones.
+
+    Parameters
+    ----------
+    gpus : int
+        How many devices the lesson needs, from 1 to 64.
+    simulate : str, optional
+        Simulate this instead of looking for real devices: ``"T4"``, ``"T4x2"``,
+        ``"H200x1@140GiB"``. The environment variable ``GPUTUTOR_SIMULATE`` does the same.
+
+    Returns
+    -------
+    Machine
+        The devices. It shows itself as a panel.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When `gpus` or `simulate` (or the variable) is not as above; one line says what is.
+
+    Notes
+    -----
+    Calling it again with the same wish changes nothing. With another wish a running simulation
+    ends, and its tensors with it. Real devices are used as they are: nothing in torch is patched.
+    """
+    global _running, _wish
+    if isinstance(gpus, bool) or not isinstance(gpus, int):
+        raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {gpus!r}")
+    if not 1 <= gpus <= MOST_GPUS:
+        raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus}")
+    wish = simulate if simulate is not None else os.environ.get(VARIABLE) or None
+    if _running is not None and _wish == (wish, gpus):
+        return _show(_running)
+    if wish is not None:
+        spec = _parse(wish, simulate is None)
+        if spec.count < gpus:
+            spec = replace(spec, count=gpus)
+        asked = f"the variable {VARIABLE}" if simulate is None else "start()"
+        machine = _simulate(spec, f"Asked for by {asked}: {wish}.")
+    else:
+        _end()
+        missing = _missing(gpus)
+        if missing is None:
+            machine = _real()
+        else:
+            machine = _simulate(profiles.parse(f"{DEFAULT}x{gpus}"), missing)
+    _running, _wish = machine, (wish, gpus)
+    return _show(machine)
+
+
+def stop() -> None:
+    """Leave torch exactly as it was before `start`. Simulated tensors cannot be used any more."""
+    global _running, _wish
+    _end()
+    _running = _wish = None
+
+
+def _end() -> None:
+    install.uninstall()
+
+
+def _parse(wish: str, from_environment: bool) -> profiles.Spec:
+    try:
+        return profiles.parse(wish)
+    except (TypeError, ValueError) as error:
+        if not from_environment:
+            raise
+        raise ValueError(f"the environment variable {VARIABLE} is wrong: {error}") from None
+
+
+def _missing(gpus: int) -> str | None:
+    """Return why the machine's own devices will not do, or None if they will."""
+    if not torch.cuda.is_available():
+        if torch.version.cuda is None and torch.version.hip is None:
+            return "This PyTorch was built without CUDA, so it cannot use a GPU."
+        return "PyTorch finds no usable NVIDIA GPU here (torch.cuda.is_available() is False)."
+    count = torch.cuda.device_count()
+    if count < gpus:
+        has = "1 GPU" if count == 1 else f"{count} GPUs"
+        return f"This machine has {has} and the lesson needs {gpus}: every device is simulated."
+    for index in range(gpus):
+        try:
+            torch.ones(1, device=f"cuda:{index}").add_(1).item()
+        except RuntimeError as error:
+            first = (str(error).splitlines() or ["no message"])[0]
+            return f"cuda:{index} is there but does not work: {first}."
+    return None
+
+
+def _real() -> Machine:
+    indices = range(torch.cuda.device_count())
+    properties = [torch.cuda.get_device_properties(index) for index in indices]
+    return Machine(
+        devices=tuple(item.name for item in properties),
+        simulated=False,
+        reason="This machine's own.",
+        speed="its own",
+        memory=tuple(item.total_memory for item in properties),
+    )
+
+
+def _simulate(spec: profiles.Spec, reason: str) -> Machine:
+    _end()
+    install.install(spec)
+    name = spec.profile.device_name
+    if not _in_notebook():
+        _log.warning("%s The GPU is simulated: %s.", reason, name)
+    return Machine(
+        devices=(name,) * spec.count,
+        simulated=True,
+        reason=reason,
+        speed=(
+            f"slow motion: every rate of a real {spec.profile.name} divided by "
+            f"{spec.profile.slowdown}"
+        ),
+        memory=(spec.memory,) * spec.count,
+    )
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _show(machine: Machine) -> Machine:
+    """Show the machine in a notebook, whether or not the cell does."""
+    global _shown_at
+    if _in_notebook():
+        from IPython.display import display
+
+        display(machine)
+        _shown_at = (id(machine), _cell())
+    return machine
+
+
+def _cell() -> int:
+    ipython = sys.modules["IPython"]
+    return int(ipython.get_ipython().execution_count)
+
+
+def _shown_in_this_cell(machine: Machine) -> bool:
+    return _in_notebook() and _shown_at == (id(machine), _cell())
+
+
+def _amount(nbytes: int) -> str:
+    gib = nbytes / 2**30
+    return f"{gib:.0f} GiB" if gib == int(gib) else f"{gib:.1f} GiB"

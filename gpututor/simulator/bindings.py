@@ -1,0 +1,339 @@
+"""The C layer under ``torch.cuda``: what ``torch._C._cuda_…`` answers while the simulator runs.
+
+PyTorch's own Python code in ``torch.cuda`` and ``torch.accelerator`` runs unchanged on top, so
+that its checks, its messages and its habits (lazy initialisation, for one) are its own.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+from .device import StreamState
+from .errors import NotSimulatedError
+from .runtime import Simulation
+
+_CUDA = 1  # c10::DeviceType::CUDA
+
+
+class DeviceProperties:
+    """What ``torch.cuda.get_device_properties`` returns: the profile's published figures."""
+
+    def __init__(self, simulation: Simulation, index: int) -> None:
+        device = simulation.devices[index]
+        profile = device.profile
+        self.name = profile.device_name
+        self.major, self.minor = profile.capability
+        self.total_memory = device.memory.capacity
+        self.multi_processor_count = profile.multiprocessors
+        self.L2_cache_size = profile.l2_bytes
+        self.clock_rate = int(profile.clock_hz / 1e3)
+        self.warp_size = 32
+        self.max_threads_per_block = 1024
+        self.is_integrated = 0
+        self.is_multi_gpu_board = 0
+        self.gcnArchName = self.name
+        self.uuid = f"00000000-0000-0000-0000-{index:012d}"
+        self.pci_bus_id, self.pci_device_id, self.pci_domain_id = index, 0, 0
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // 2**20}MB, "
+            f"multi_processor_count={self.multi_processor_count}, uuid={self.uuid}, "
+            f"pci_bus_id={self.pci_bus_id}, pci_device_id={self.pci_device_id}, "
+            f"pci_domain_id={self.pci_domain_id}, L2_cache_size={self.L2_cache_size // 2**20}MB)"
+        )
+
+
+DeviceProperties.__name__ = DeviceProperties.__qualname__ = "_CudaDeviceProperties"
+DeviceProperties.__module__ = "torch.cuda"
+
+
+class _Cudart(types.SimpleNamespace):
+    """The few functions of the CUDA runtime that Python code calls."""
+
+    class cudaError(int):  # noqa: N801
+        """An error code."""
+
+        success = 0
+
+
+def functions(simulation: Simulation) -> dict[str, Any]:
+    """Return the functions to put into ``torch._C``, by name."""
+    table: dict[str, Any] = {}
+
+    def bind(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+            for name in names:
+                table[name] = function
+            return function
+
+        return register
+
+    _bind_devices(simulation, bind)
+    _bind_streams(simulation, bind)
+    _bind_memory(simulation, bind)
+    _bind_collectives(bind)
+    return table
+
+
+Bind = Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]
+
+
+def _bind_devices(simulation: Simulation, bind: Bind) -> None:
+    devices = simulation.devices
+
+    @bind("_cuda_init")
+    def init() -> None:
+        simulation.initialized = True
+        torch.cuda.default_generators = tuple(device.generator for device in devices)  # type: ignore[assignment]
+
+        def properties(index: int) -> DeviceProperties:
+            return DeviceProperties(simulation, index)
+
+        torch.cuda._get_device_properties = properties  # type: ignore[attr-defined]
+
+    bind("_cuda_isInBadFork")(lambda: simulation.forked)
+    bind("_cuda_getDeviceCount", "_accelerator_hooks_device_count")(lambda: len(devices))
+    bind("_cuda_getArchFlags")(lambda: None)
+    bind("_cuda_getCompiledVersion")(lambda: 0)
+    bind("_cuda_hasPrimaryContext")(lambda index: simulation.initialized)
+    bind("_cuda_getDevice", "_accelerator_getDeviceIndex", "_accelerator_hooks_get_current_device")(
+        lambda: simulation.thread.device
+    )
+    bind(
+        "_cuda_setDevice", "_accelerator_setDeviceIndex", "_accelerator_hooks_set_current_device"
+    )(lambda index: None if index < 0 else _nothing(simulation.set_device(index)))
+
+    @bind(
+        "_cuda_exchangeDevice",
+        "_cuda_maybeExchangeDevice",
+        "_accelerator_exchangeDevice",
+        "_accelerator_maybeExchangeDevice",
+        "_accelerator_hooks_exchange_device",
+        "_accelerator_hooks_maybe_exchange_device",
+    )
+    def exchange(index: int) -> int:
+        return -1 if index < 0 else simulation.set_device(index)
+
+    @bind("_cuda_canDeviceAccessPeer")
+    def can_access_peer(index: int, peer: int) -> bool:
+        return simulation.device(index) is not simulation.device(peer)
+
+    @bind("_cuda_synchronize")
+    def synchronize() -> None:
+        simulation.device().synchronize()
+
+    bind("_accelerator_synchronizeDevice")(
+        lambda index: simulation.device(index).synchronize()
+    )
+    bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
+
+    @bind("_cuda_sleep")
+    def sleep(cycles: int) -> None:
+        # Cycles of the real clock, not slowed down: programs choose them for real devices.
+        device = simulation.device()
+        stream = simulation.launch_stream(device)
+        seconds = max(int(cycles), 0) / device.profile.clock_hz
+        device.launch(stream, seconds, None, share=1 / device.profile.multiprocessors)
+
+    bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces", "_cuda_set_sync_debug_mode")(
+        lambda *args: None
+    )
+    bind("_cuda_get_sync_debug_mode")(lambda: 0)
+    bind("_cuda_isCurrentStreamCapturing")(lambda: False)
+    bind("_cuda_getAllocatorBackend")(lambda: "native")
+
+    for name in (
+        "_cuda_getCurrentBlasHandle",
+        "_cuda_getCurrentSolverHandle",
+        "_cuda_getStreamFromExternal",
+        "_cuda_changeCurrentAllocator",
+        "_cuda_customAllocator",
+        "_cuda_cudaCachingAllocator_raw_alloc",
+        "_cuda_cudaCachingAllocator_raw_delete",
+        "_cuda_cudaCachingAllocator_enable",
+        "_cuda_record_memory_history",
+        "_cuda_record_memory_history_legacy",
+        "_cuda_jiterator_compile_and_launch_kernel",
+    ):
+        bind(name)(_refusal(f"torch._C.{name}"))
+
+
+def _bind_streams(simulation: Simulation, bind: Bind) -> None:
+    def described(state: StreamState) -> tuple[int, int, int]:
+        return (state.stream_id, state.device.index, _CUDA)
+
+    bind("_cuda_getCurrentStream")(
+        lambda index: described(simulation.stream(simulation.device(index)))
+    )
+    bind("_cuda_getCurrentRawStream")(
+        lambda index: simulation.stream(simulation.device(index)).handle
+    )
+    bind("_cuda_getDefaultStream")(lambda index: described(simulation.device(index).default))
+
+    @bind("_cuda_setStream")
+    def set_stream(stream_id: int, device_index: int, device_type: int = _CUDA) -> None:
+        simulation.set_device(device_index)
+        simulation.set_stream(simulation.device(device_index).stream(stream_id))
+
+    @bind("_accelerator_getStream")
+    def get_stream(index: int) -> Any:
+        return torch.cuda.current_stream(index)
+
+    bind("_accelerator_setStream")(
+        lambda stream: set_stream(stream.stream_id, stream.device_index)
+    )
+
+
+def _bind_memory(simulation: Simulation, bind: Bind) -> None:
+    def memory(index: int | None) -> Any:
+        return simulation.device(index).memory
+
+    @bind("_cuda_emptyCache", "_accelerator_emptyCache")
+    def empty_cache() -> None:
+        for device in simulation.devices:
+            device.memory.empty_cache()
+
+    bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(
+        lambda index: memory(index).statistics()
+    )
+    bind("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")(
+        lambda index: memory(index).reset_peak()
+    )
+    bind("_cuda_resetAccumulatedMemoryStats", "_accelerator_resetAccumulatedStats")(
+        lambda index: memory(index).reset_accumulated()
+    )
+    bind("_accelerator_isAllocatorInitialized")(lambda: simulation.initialized)
+
+    @bind("_cuda_setMemoryFraction")
+    def set_fraction(fraction: float, index: int) -> None:
+        allocator = memory(index)
+        allocator.fraction = float(fraction)
+        allocator.limit = int(allocator.capacity * fraction)
+
+    bind("_cuda_getMemoryFraction")(lambda index: memory(index).fraction)
+
+    @bind("_cuda_memorySnapshot")
+    def snapshot(pool: Any = None) -> dict[str, Any]:
+        segments = [part for device in simulation.devices for part in device.memory.snapshot()]
+        return {
+            "segments": segments,
+            "device_traces": [[] for _ in simulation.devices],
+            "allocator_settings": {},
+            "external_annotations": [],
+        }
+
+    def mem_get_info(index: int) -> tuple[int, int]:
+        allocator = memory(index)
+        allocator.collect()
+        return (allocator.capacity - allocator.reserved(), allocator.capacity)
+
+    bind("_accelerator_getMemoryInfo")(mem_get_info)
+
+    class Cudart(_Cudart):
+        @staticmethod
+        def cudaMemGetInfo(index: int) -> tuple[int, int]:  # noqa: N802
+            return mem_get_info(index)
+
+        @staticmethod
+        def cudaDeviceSynchronize() -> int:  # noqa: N802
+            simulation.device().synchronize()
+            return 0
+
+        @staticmethod
+        def cudaGetErrorString(code: int) -> str:  # noqa: N802
+            return "no error" if not code else "unknown error"
+
+        def __getattr__(self, name: str) -> Any:
+            raise NotSimulatedError(f"torch.cuda.cudart().{name}")
+
+    bind("_cudart")(Cudart())
+
+
+def _bind_collectives(bind: Bind) -> None:
+    """Bind what ``torch.nn.parallel.comm`` calls, made of copies as CUDA's own are."""
+
+    @bind("_broadcast")
+    def broadcast(tensor: torch.Tensor, devices: list[int]) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor.to(torch.device("cuda", index)) for index in devices)
+
+    @bind("_broadcast_out")
+    def broadcast_out(tensor: torch.Tensor, out: list[torch.Tensor]) -> list[torch.Tensor]:
+        for target in out:
+            target.copy_(tensor, non_blocking=True)
+        return out
+
+    @bind("_broadcast_coalesced")
+    def broadcast_coalesced(
+        tensors: list[torch.Tensor], devices: list[int], buffer_size: int
+    ) -> list[list[torch.Tensor]]:
+        with torch.no_grad():
+            copies = [
+                [tensor.detach().to(torch.device("cuda", index)) for tensor in tensors]
+                for index in devices
+            ]
+        return copies
+
+    @bind("_scatter")
+    def scatter(
+        tensor: torch.Tensor,
+        devices: list[int],
+        chunk_sizes: list[int] | None,
+        dim: int,
+        streams: Any = None,
+    ) -> list[torch.Tensor]:
+        dim = 0 if dim is None else dim
+        parts = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
+        if streams is None:
+            streams = [None] * len(devices)
+        moved = []
+        for part, index, stream in zip(parts, devices, streams, strict=False):
+            with torch.cuda.stream(stream):
+                moved.append(part.to(torch.device("cuda", index), non_blocking=True))
+        return moved
+
+    @bind("_scatter_out")
+    def scatter_out(
+        tensor: torch.Tensor, out: list[torch.Tensor], dim: int, streams: Any = None
+    ) -> list[torch.Tensor]:
+        parts = tensor.split([target.shape[dim] for target in out], dim)
+        for target, part in zip(out, parts, strict=True):
+            target.copy_(part, non_blocking=True)
+        return out
+
+    @bind("_gather")
+    def gather(
+        tensors: list[torch.Tensor], dim: int, destination: int | None = None
+    ) -> torch.Tensor:
+        if destination == -1:
+            target = torch.device("cpu")
+        else:
+            target = torch.device("cuda", torch.cuda.current_device())
+            if destination is not None:
+                target = torch.device("cuda", destination)
+        return torch.cat([tensor.to(target, non_blocking=False) for tensor in tensors], dim)
+
+    @bind("_gather_out")
+    def gather_out(
+        tensors: list[torch.Tensor], out: torch.Tensor, dim: int
+    ) -> torch.Tensor:
+        return torch.cat([tensor.to(out.device) for tensor in tensors], dim, out=out)
+
+
+def _nothing(_: Any) -> None:
+    return None
+
+
+def _refusal(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotSimulatedError(name)
+
+    return refuse
+
+

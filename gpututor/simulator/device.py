@@ -1,0 +1,271 @@
+"""One simulated GPU: its streams, its multiprocessors and copy engines, and how it fails."""
+
+from __future__ import annotations
+
+import bisect
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .engine import Engine, Work
+from .errors import StoppedError, cuda_error, kernel_failure
+from .memory import Allocator
+from .profiles import Profile
+from .random import Generator
+
+POOL = 32  # streams of one device and priority; the 33rd is the first again
+
+
+class Resource:
+    """Something that kernels share, such as the multiprocessors: at most 1.0 of it at a time."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[float, float, float]] = []  # (end, start, share) by end
+
+    def reserve(self, ready: float, duration: float, share: float, now: float) -> float:
+        """Take `share` for `duration` from the first moment at or after `ready`; return it."""
+        taken = self._taken
+        if taken and taken[0][0] < now:
+            del taken[: bisect.bisect_left(taken, (now,))]
+        start = ready
+        while True:
+            first = bisect.bisect_right(taken, (start, float("inf")))
+            rivals = [slot for slot in taken[first:] if slot[1] < start + duration]
+            if not rivals or share + _busiest(rivals, start, start + duration) <= 1.0:
+                break
+            start = rivals[0][0]
+        bisect.insort(taken, (start + duration, start, share))
+        return start
+
+
+def _busiest(slots: list[tuple[float, float, float]], start: float, end: float) -> float:
+    """Return the largest sum of shares taken at once between `start` and `end`."""
+    moments = [start, *(slot[1] for slot in slots if start < slot[1] < end)]
+    return max(
+        sum(share for stop, begin, share in slots if begin <= moment < stop) for moment in moments
+    )
+
+
+class StreamState:
+    """What a device knows of one of its streams.
+
+    Attributes
+    ----------
+    end : float
+        Simulated time at which everything queued so far is done.
+    """
+
+    __slots__ = ("device", "end", "handle", "priority", "stream_id")
+
+    def __init__(self, device: Device, stream_id: int, handle: int, priority: int) -> None:
+        self.device = device
+        self.stream_id = stream_id
+        self.handle = handle
+        self.priority = priority
+        self.end = 0.0
+
+
+class Device:
+    """One simulated GPU.
+
+    Parameters
+    ----------
+    index : int
+        Its number, as in ``cuda:0``.
+    profile : Profile
+        The GPU it stands for.
+    memory : int
+        Its memory in bytes.
+    engine : Engine
+        The clock and worker it shares with the other devices.
+    """
+
+    def __init__(self, index: int, profile: Profile, memory: int, engine: Engine) -> None:
+        self.index = index
+        self.profile = profile
+        self.engine = engine
+        self.torch_device = torch.device("cuda", index)
+        self.memory = Allocator(self, memory)
+        self.generator = Generator(self.torch_device)
+        self.alive = True
+        self.failure: str | None = None
+        self.blocking = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
+        self.lock = threading.Lock()
+        self.launch_cost = profile.launch_seconds * profile.slowdown
+        self.shortest = profile.kernel_seconds * profile.slowdown
+        self.multiprocessors = Resource()
+        self.copies_in = Resource()
+        self.copies_out = Resource()
+        self.default = StreamState(self, 0, 0, 0)
+        self.geometries: dict[Any, Any] = {}  # see tensor.geometry
+        self._pools: dict[int, list[StreamState]] = {}
+        self._next: dict[int, int] = {}
+
+    # -- streams -----------------------------------------------------------------------------
+
+    def new_stream(self, priority: int) -> StreamState:
+        """Return the next stream of the pool of this priority."""
+        priority = -1 if priority < 0 else 0
+        pool = self._pools.setdefault(priority, [])
+        turn = self._next.get(priority, 0)
+        self._next[priority] = turn + 1
+        if len(pool) < POOL:
+            number = turn + 1
+            # The layout of c10's stream ids: low bits say which pool, then the index in it.
+            stream_id = (number << 5) | (3 if priority == 0 else 5)
+            handle = 0x5500_0000_0000 + (self.index << 20) + stream_id * 16
+            pool.append(StreamState(self, stream_id, handle, priority))
+        return pool[turn % POOL]
+
+    def stream(self, stream_id: int) -> StreamState:
+        """Return the stream of that id."""
+        for pool in self._pools.values():
+            for state in pool:
+                if state.stream_id == stream_id:
+                    return state
+        if stream_id == 0:
+            return self.default
+        raise RuntimeError(f"cuda:{self.index} has no stream with id {stream_id}")
+
+    def streams(self) -> list[StreamState]:
+        """Return every stream that exists."""
+        return [self.default, *(state for pool in self._pools.values() for state in pool)]
+
+    # -- work --------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        stream: StreamState,
+        seconds: float,
+        work: Work | None,
+        *,
+        resource: Resource | None = None,
+        share: float = 1.0,
+        after: float = 0.0,
+        copies: bool = False,
+    ) -> float:
+        """Queue work on `stream` and return at once.
+
+        Parameters
+        ----------
+        stream : StreamState
+            Where.
+        seconds : float
+            Simulated seconds it takes.
+        work : Work or None
+            What happens when it begins and when it ends; None for nothing but time.
+        resource : Resource, optional
+            What it shares with work on other streams; the multiprocessors by default.
+        share : float
+            How much of that.
+        after : float
+            Simulated time before which it cannot start.
+        copies : bool
+            It only does something at its end.
+
+        Returns
+        -------
+        float
+            The simulated time at which it ends.
+        """
+        engine = self.engine
+        if self.failure is not None:
+            raise self.error()
+        with self.lock:
+            arrives = engine.launch(self.launch_cost)
+            begin = engine.ready(max(stream.end, arrives, after))
+            resource = resource or self.multiprocessors
+            begin = resource.reserve(begin, seconds, share, engine.now())
+            stream.end = end = begin + seconds
+        if work is not None:
+            engine.submit(begin, end, work, copies=copies)
+        if self.blocking:
+            self.wait(end)
+        return end
+
+    # -- waiting -----------------------------------------------------------------------------
+
+    def wait(self, when: float) -> None:
+        """Block the host until `when`; raise what has failed by then."""
+        self.check_alive()
+        self.engine.wait(when)
+        if self.failure is not None:
+            raise self.error()
+
+    def reached(self, when: float) -> bool:
+        """Tell whether `when` has come; raise what has failed by then."""
+        self.check_alive()
+        done = self.engine.reached(when)
+        if self.failure is not None:
+            raise self.error()
+        return done
+
+    def synchronize(self) -> None:
+        """Block the host until every stream is done; raise what has failed."""
+        self.wait(max(state.end for state in self.streams()))
+
+    def error(self) -> RuntimeError:
+        """Return the error that this device now answers everything with."""
+        return cuda_error(self.failure or "unknown error")
+
+    def fail(self, name: str, error: BaseException) -> BaseException:
+        """Return what the host gets for an operator that failed while it waited.
+
+        A failed assertion of a kernel poisons the device; anything else is the operator's own.
+        """
+        message = kernel_failure(name, error)
+        if not message.startswith("device-side"):
+            return error
+        self.failure = message
+        return self.error()
+
+    def poison(self, name: str, error: BaseException) -> None:
+        """Fail because of what the kernel `name` raised; the first failure stays."""
+        if self.failure is None:
+            self.failure = kernel_failure(name, error)
+
+    def check_alive(self) -> None:
+        """Raise if the simulator has been stopped."""
+        if not self.alive:
+            raise StoppedError("this device")
+
+    def reset(self) -> None:
+        """Forget a failure, so that the device works again. A real one needs a new process."""
+        self.engine.wait(max(state.end for state in self.streams()))
+        self.failure = None
+
+
+class Task:
+    """Work of one function, done when its time ends: a copy, say.
+
+    Parameters
+    ----------
+    device : Device
+        The device that fails if it fails.
+    name : str
+        What it is called when it fails.
+    do : callable
+        What is done.
+    """
+
+    __slots__ = ("_device", "_do", "_name")
+
+    def __init__(self, device: Device, name: str, do: Callable[[], Any]) -> None:
+        self._device = device
+        self._name = name
+        self._do = do
+
+    def start(self) -> None:
+        """Do nothing: a copy reads its source when its time ends."""
+
+    def finish(self) -> None:
+        """Do it, unless the device has failed."""
+        if self._device.failure is None:
+            self._do()
+
+    def failed(self, error: BaseException) -> None:
+        """Let the device fail."""
+        self._device.poison(self._name, error)

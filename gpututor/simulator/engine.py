@@ -1,0 +1,214 @@
+"""The clock of the simulated machine, and the one thread that does its work.
+
+Every piece of device work gets its modelled start and end when the host launches it: streams,
+events, copy engines and multiprocessors are then plain arithmetic on times, and an event's time
+is known at once and is the same in every run. What is left to do is to make the work *happen* at
+those times: read inputs at the start, show results at the end. One thread does that for all
+devices and streams, in the order of the modelled times, and never before the wall clock has
+reached them. Where the CPU is slower than the model, the simulated clock waits.
+
+Simulated time is ``time.perf_counter()`` minus a lag; both in seconds, in slow motion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from heapq import heappop, heappush
+from typing import Protocol
+
+import torch
+
+#: A host that is at most this late (in seconds) is not counted as late: the simulated clock waits
+#: for it. Python's own hiccups would otherwise show up in event times.
+HOST_SLACK = 5e-3
+
+_FINISH, _START = 0, 1  # at equal times a result is shown before the next kernel reads it
+
+
+class Work(Protocol):
+    """Something a device does between two simulated times."""
+
+    def start(self) -> None:
+        """Do what happens when the modelled time begins."""
+
+    def finish(self) -> None:
+        """Do what happens when the modelled time ends."""
+
+    def failed(self, error: BaseException) -> None:
+        """Take what either of them raised. Must not raise."""
+
+
+class Engine:
+    """Runs work at its simulated time, and tells the host's side of that time."""
+
+    def __init__(self) -> None:
+        self._lag = 0.0
+        self._host = 0.0  # how far the host has come, in simulated seconds
+        self._queue: list[tuple[float, int, int, Work]] = []
+        self._order = itertools.count()
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)  # the thread waits here for work
+        self._done = threading.Condition(self._lock)  # the host waits here for results
+        self._waiters = 0
+        self._sleeping_until: float | None = None
+        self._running: float | None = None
+        self._stopped = False
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    # -- the host's side ---------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Return the simulated time: the wall clock's, held back where work is late."""
+        now = time.perf_counter() - self._lag
+        pending = self._running
+        if pending is None:
+            queue = self._queue
+            if not queue:
+                return now
+            pending = queue[0][0]
+        return now if now < pending else pending
+
+    def launch(self, cost: float) -> float:
+        """Count one launch of `cost` seconds on the host; return when it reaches the device."""
+        now = self.now()
+        host = self._host
+        if now - host > HOST_SLACK:
+            host = now
+        self._host = host = host + cost
+        return host
+
+    def ready(self, start: float) -> float:
+        """Return the time work can really start that should start at `start`.
+
+        A little late is the host's hiccup, and the clock waits for it.
+        """
+        late = time.perf_counter() - self._lag - start
+        if late <= 0:
+            return start
+        if self._running is not None or (self._queue and self._queue[0][0] <= start):
+            return start  # the thread itself is behind: it will come to this in its order
+        if late <= HOST_SLACK:
+            with self._lock:
+                self._lag += late
+            return start
+        return start + late
+
+    def submit(self, start: float, end: float, work: Work, *, copies: bool = False) -> None:
+        """Queue `work`; times in simulated seconds. A copy has nothing to do at its start."""
+        with self._lock:
+            first = end if copies else start
+            if not copies:
+                heappush(self._queue, (start, _START, next(self._order), work))
+            heappush(self._queue, (end, _FINISH, next(self._order), work))
+            if self._thread is None:
+                self._begin()
+            sleeping = self._sleeping_until
+            if sleeping is not None and first < sleeping:
+                self._sleeping_until = None
+                self._wake.notify()
+
+    def reached(self, when: float) -> bool:
+        """Tell whether everything up to the simulated time `when` has happened."""
+        if self._running is not None and self._running <= when:
+            return False
+        queue = self._queue
+        if queue and queue[0][0] <= when:
+            return False
+        return time.perf_counter() - self._lag >= when
+
+    def wait(self, when: float) -> None:
+        """Block the host until everything up to `when` has happened; it then is at `when`."""
+        while True:
+            with self._lock:
+                busy = (self._running is not None and self._running <= when) or (
+                    bool(self._queue) and self._queue[0][0] <= when
+                )
+                if busy:
+                    self._check_thread()
+                    self._waiters += 1
+                    try:
+                        self._done.wait(0.2)
+                    finally:
+                        self._waiters -= 1
+                    continue
+                remaining = when + self._lag - time.perf_counter()
+            if remaining <= 0:
+                break
+            time.sleep(min(remaining, 0.2))
+        if when > self._host:
+            self._host = when
+
+    def host_time(self) -> float:
+        """Return how far the host has come, in simulated seconds."""
+        return self._host
+
+    # -- the thread's side -------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="simulated-gpu", daemon=True)
+        self._thread.start()
+
+    def _check_thread(self) -> None:
+        if self._error is not None:
+            raise RuntimeError(f"the simulator's own thread failed: {self._error!r}")
+        if self._thread is None or not self._thread.is_alive():
+            raise RuntimeError("the simulated GPU was stopped while work was pending")
+
+    def _run(self) -> None:
+        try:
+            with torch.no_grad():
+                self._loop()
+        except BaseException as error:  # raised to the host at its next wait
+            with self._lock:
+                self._error = error
+                self._running = None
+                self._done.notify_all()
+
+    def _loop(self) -> None:
+        lock, queue = self._lock, self._queue
+        while True:
+            with lock:
+                while True:
+                    if self._stopped:
+                        return
+                    if not queue:
+                        self._sleeping_until = float("inf")
+                        self._wake.wait()
+                    else:
+                        remaining = queue[0][0] + self._lag - time.perf_counter()
+                        if remaining <= 0:
+                            break
+                        self._sleeping_until = queue[0][0]
+                        self._wake.wait(min(remaining, 1.0))
+                    self._sleeping_until = None
+                when, phase, _, work = heappop(queue)
+                self._running = when
+            try:
+                if phase == _START:
+                    work.start()
+                else:
+                    work.finish()
+            except BaseException as error:
+                work.failed(error)
+            del work
+            with lock:
+                self._running = None
+                if not queue or queue[0][0] > when:
+                    if not queue:  # the CPU was slower than the model: the clock waits for it
+                        self._lag = max(self._lag, time.perf_counter() - when)
+                    if self._waiters:
+                        self._done.notify_all()
+
+    def stop(self) -> None:
+        """End the thread; pending work is dropped."""
+        with self._lock:
+            self._stopped = True
+            self._queue.clear()
+            self._wake.notify_all()
+            self._done.notify_all()
+            thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout=60)

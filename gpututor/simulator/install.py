@@ -1,0 +1,213 @@
+"""Putting the simulated GPU under ``torch.cuda``, and taking it away again."""
+
+from __future__ import annotations
+
+import atexit
+import copy
+import os
+import sys
+import threading
+from typing import Any
+
+import torch
+import torch.backends.cudnn
+import torch.nn.modules.rnn
+from torch.amp import autocast_mode
+from torch.utils._device import DeviceContext
+
+from . import autocast, bindings, factories, methods, random, randomness, rnn, runtime, storage, tensor
+from .errors import NotSimulatedError
+from .event import Event, GenericEvent
+from .profiles import Spec
+from .runtime import Simulation
+from .stream import ExternalStream, GenericStream, Stream
+
+_ABSENT = object()
+
+
+class _Changes:
+    """Remembers each attribute it sets, to put everything back."""
+
+    def __init__(self) -> None:
+        self._undo: list[tuple[Any, str, Any]] = []
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Set ``owner.name``."""
+        self._undo.append((owner, name, vars(owner).get(name, _ABSENT)))
+        setattr(owner, name, value)
+
+    def keep(self, owner: Any, name: str) -> None:
+        """Remember ``owner.name``, which somebody else will set."""
+        self._undo.append((owner, name, vars(owner).get(name, _ABSENT)))
+
+    def undo(self) -> None:
+        """Put everything back."""
+        while self._undo:
+            owner, name, before = self._undo.pop()
+            if before is _ABSENT:
+                if name in vars(owner):
+                    delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+
+_changes = _Changes()
+
+
+def install(spec: Spec) -> Simulation:
+    """Start simulating `spec` under ``torch.cuda``.
+
+    Parameters
+    ----------
+    spec : Spec
+        Which GPU, how many, how much memory.
+
+    Returns
+    -------
+    Simulation
+        What now runs. `uninstall` ends it.
+    """
+    simulation = Simulation(spec)
+    runtime.set_current(simulation)
+    try:
+        _install(simulation)
+    except BaseException:
+        uninstall()
+        raise
+    _watch_forks()
+    return simulation
+
+
+def uninstall() -> None:
+    """Leave torch attribute for attribute as it was, and end the simulation."""
+    simulation = runtime.running()
+    if simulation is None:
+        return
+    _changes.undo()
+    torch.cuda._check_bf16_tensor_supported.cache_clear()
+    runtime.set_current(None)
+    simulation.stop()
+
+
+def _install(simulation: Simulation) -> None:
+    change = _changes.set
+    table = bindings.functions(simulation)
+    cudart = table.pop("_cudart")
+    for name, function in table.items():
+        change(torch._C, name, function)
+    cuda: Any = torch.cuda
+    for name in ("_exchange_device", "_maybe_exchange_device"):
+        change(cuda, name, table["_cuda_exchangeDevice"])
+    change(cuda, "_cudart", cudart)
+    change(cuda, "_is_in_bad_fork", table["_cuda_isInBadFork"])
+    change(cuda, "_device_count_nvml", lambda: -1)
+    change(cuda, "_cached_device_count", None)
+    change(cuda, "_initialized", False)
+    change(cuda, "_queued_calls", [])
+    change(cuda, "_lazy_seed_tracker", copy.copy(cuda._lazy_seed_tracker))
+    _changes.keep(cuda, "default_generators")
+    _changes.keep(cuda, "_get_device_properties")
+    change(cuda, "_CudaDeviceProperties", bindings.DeviceProperties)
+    change(torch._C, "_has_cuda", True)
+
+    for module in (cuda, cuda.streams):
+        change(module, "Stream", Stream)
+        change(module, "Event", Event)
+        change(module, "ExternalStream", ExternalStream)
+    change(torch, "Stream", GenericStream)
+    change(torch, "Event", GenericEvent)
+    change(torch, "Generator", _generator_class())
+    for name, legacy in methods.legacy_types().items():
+        change(cuda, name, legacy)
+
+    _install_factories()
+    for name, build in methods.METHODS.items():
+        original = getattr(torch.Tensor, name)
+        change(torch.Tensor, name, build(original))
+    for name in (
+        "new_empty",
+        "new_zeros",
+        "new_ones",
+        "new_full",
+        "new_tensor",
+        "new_empty_strided",
+    ):
+        change(torch.Tensor, name, factories.make_new(name, getattr(torch.Tensor, name)))
+
+    for name, build in (("to", storage.to), ("cuda", storage.cuda)):
+        change(torch.UntypedStorage, name, build(getattr(torch.UntypedStorage, name)))
+    for name in rnn.NAMES:
+        layer = rnn.make(name, getattr(torch._C._VariableFunctions, name))
+        change(torch, name, layer)
+        change(torch._VF, name, layer)
+    for module in (torch, torch._VF):
+        change(module, "dropout", randomness.dropout(torch._C._VariableFunctions.dropout))
+    change(torch.backends.cudnn, "is_acceptable", lambda value: False)
+    change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
+    change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
+    change(torch, "get_device", lambda value: value.get_device())
+    change(torch, "compile", _refuse("torch.compile"))
+    change(cuda, "CUDAGraph", _refuse("torch.cuda.CUDAGraph"))
+    change(cuda, "graph", _refuse("torch.cuda.graph"))
+    change(cuda, "make_graphed_callables", _refuse("torch.cuda.make_graphed_callables"))
+    _add_types(_changes)
+
+
+def _install_factories() -> None:
+    change = _changes.set
+    replacements: dict[Any, Any] = {}
+    found = factories.originals()
+    for module, name, original in found["make"]:
+        replacement = replacements.setdefault(original, factories.make(name, original))
+        change(module, name, replacement)
+    for module, name, original in found["like"]:
+        change(module, name, factories.make_like(name, original))
+    default = factories.DefaultDevice(replacements)
+    change(DeviceContext, "__torch_function__", default.method())
+
+
+def _refuse(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotSimulatedError(name)
+
+    return refuse
+
+
+def _generator_class() -> Any:
+    class Generator(metaclass=random.GeneratorType):
+        """What ``torch.Generator`` is while the simulator runs."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            wanted = factories.wanted_device(device)
+            if wanted is None or wanted.type != "cuda":
+                return torch._C.Generator(device=device)
+            return random.Generator(factories.simulated_device(wanted).torch_device)
+
+    Generator.__qualname__ = "Generator"
+    Generator.__module__ = "torch._C"
+    return Generator
+
+
+def _add_types(changes: _Changes) -> None:
+    """Let optimizers take the foreach path, as they do for CUDA tensors."""
+    optimizer = sys.modules["torch.optim.optimizer"]  # `torch.optim` hides the module
+
+    kinds = [*optimizer._foreach_supported_types, tensor.Tensor, tensor.Parameter]  # type: ignore[attr-defined]
+    changes.set(optimizer, "_foreach_supported_types", kinds)
+
+
+_watching = threading.Event()
+atexit.register(uninstall)  # the interpreter must not end under a thread that is computing
+
+
+def _watch_forks() -> None:
+    if _watching.is_set() or not hasattr(os, "register_at_fork"):
+        return
+    _watching.set()
+    os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child() -> None:
+    simulation = runtime.running()
+    if simulation is not None and simulation.initialized:
+        simulation.forked = True

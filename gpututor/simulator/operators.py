@@ -1,0 +1,604 @@
+"""One operator: what its result looks like, how long it takes, and what the device does for it.
+
+The first call of an operator with arguments of a given geometry runs it on ``meta`` tensors and
+keeps what that says in a `Plan`; later calls allocate, queue and return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from . import checks, runtime, tensor
+from .cost import kernel_time
+from .device import Device, StreamState, Task
+from .errors import NotSimulatedError, StoppedError
+from .memory import Block
+from .tensor import Geometry, Parameter, Tensor, geometry, wrap, wrap_view
+
+aten = torch.ops.aten
+_backward_node = torch._C._current_autograd_node
+
+#: Operators whose result, or its shape, depends on values: the host has to wait for them.
+_WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+_WAITING = {aten.equal.default, aten._linalg_check_errors.default, aten.bincount.default}
+
+#: Computed in float32 and rounded once where an argument is of half precision: the CPU's own
+#: half-precision kernels are missing or far slower, and round more often than CUDA's.
+_HALF = (torch.float16, torch.bfloat16)
+
+Handler = Callable[["Operator", Any, Any], Any]
+special: dict[Any, Handler] = {}
+
+
+def handles(*funcs: Any) -> Callable[[Handler], Handler]:
+    """Register a handler for operators that need more than a kernel."""
+
+    def register(handler: Handler) -> Handler:
+        for func in funcs:
+            special[func] = handler
+        return handler
+
+    return register
+
+
+def computes(func: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register what a kernel computes in place of the CPU's own operator.
+
+    It takes the arguments of the operator, and ``generator`` where the operator is random.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        computed[func] = function
+        return function
+
+    return register
+
+
+computed: dict[Any, Callable[..., Any]] = {}
+
+
+class Plan:
+    """What is known of a call before it runs.
+
+    Attributes
+    ----------
+    device : Device
+        Where it runs.
+    waits : bool
+        The host waits for the result, as it does on CUDA.
+    returns : list
+        For each result: a `Geometry` (new), a list of them, an `_Argument` (one of the arguments,
+        changed in place), or a plain value.
+    seconds, share : float
+        Its time and the part of the multiprocessors it takes.
+    upcast : bool
+        Compute in float32 and round.
+    """
+
+    __slots__ = ("device", "news", "returns", "seconds", "share", "single", "upcast", "waits")
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.waits = False
+        self.upcast = False
+        self.returns: list[Any] = []
+        self.news: list[Geometry] = []
+        self.single = True
+        self.seconds = 0.0
+        self.share = 1.0
+
+
+class _Argument:
+    """Says that a result is an argument of the call."""
+
+    __slots__ = ("name", "position")
+
+    def __init__(self, position: int, name: str) -> None:
+        self.position = position
+        self.name = name
+
+
+class Kernel:
+    """One launch: reads its arguments when it starts, shows its results when it ends."""
+
+    __slots__ = (
+        "_args", "_device", "_func", "_kwargs", "_mutated", "_name", "_news", "_results", "_upcast"
+    )
+
+    def __init__(
+        self,
+        device: Device,
+        name: str,
+        func: Any,
+        args: list[Any],
+        kwargs: dict[str, Any],
+        mutated: list[torch.Tensor],
+        news: list[torch.Tensor],
+        upcast: bool = False,
+    ) -> None:
+        self._device = device
+        self._name = name
+        self._func = func
+        self._args = args
+        self._kwargs = kwargs
+        self._mutated = mutated
+        self._news = news
+        self._upcast = upcast
+        self._results: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def start(self) -> None:
+        """Compute, from what the arguments hold now, into buffers of its own."""
+        args, kwargs = self._args, self._kwargs
+        self._args, self._kwargs = [], {}
+        if self._device.failure is not None:
+            return
+        if self._mutated:
+            copies = {id(raw): _copy_of(raw) for raw in self._mutated}
+            args = _exchange(args, copies)
+            kwargs = _exchange(kwargs, copies) if kwargs else kwargs
+            self._results = [(raw, copies[id(raw)]) for raw in self._mutated]
+        if self._upcast:
+            result = _in_float32(self._func, args, kwargs, self._results)
+        else:
+            result = self._func(*args, **kwargs)
+        if self._news:
+            found = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
+            if self._mutated:
+                ours = {id(copy) for _, copy in self._results}
+                found = [value for value in found if id(value) not in ours]
+            if len(found) != len(self._news):
+                raise RuntimeError(
+                    f"{len(self._news)} results were expected and {len(found)} came"
+                )
+            for new, value in zip(self._news, found, strict=True):
+                if not value.numel() and "batch_norm" in self._name:
+                    continue  # in evaluation the CPU saves no statistics
+                if new.shape != value.shape:
+                    raise RuntimeError(
+                        f"a result of shape {tuple(new.shape)} was expected and one of "
+                        f"{tuple(value.shape)} came"
+                    )
+                self._results.append((new, value))
+
+    def finish(self) -> None:
+        """Write the results where the learner's tensors are."""
+        for target, value in self._results:
+            target.copy_(value)
+        self._results = []
+
+    def failed(self, error: BaseException) -> None:
+        """Let the device fail."""
+        self._results = []
+        self._device.poison(self._name, error)
+
+
+def _flat(value: Any) -> Sequence[Any]:
+    if isinstance(value, torch.Tensor):
+        return (value,)
+    if isinstance(value, (tuple, list)):
+        return [item for part in value for item in _flat(part)]
+    return ()
+
+
+def _copy_of(raw: torch.Tensor) -> torch.Tensor:
+    copy = torch.empty_strided(raw.shape, raw.stride(), dtype=raw.dtype, device="cpu")
+    if raw.is_conj():
+        copy = copy.conj()
+    return copy.copy_(raw)
+
+
+def _exchange(value: Any, copies: dict[int, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return copies.get(id(value), value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_exchange(item, copies) for item in value)
+    if isinstance(value, dict):
+        return {key: _exchange(item, copies) for key, item in value.items()}
+    return value
+
+
+def _in_float32(
+    func: Any, args: Any, kwargs: Any, mutated: list[tuple[torch.Tensor, torch.Tensor]]
+) -> Any:
+    wide: dict[int, torch.Tensor] = {}
+
+    def widen(value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and value.dtype in _HALF:
+            if id(value) not in wide:
+                wide[id(value)] = value.float()
+            return wide[id(value)]
+        return value
+
+    args = pytree.tree_map(widen, args)
+    kwargs = pytree.tree_map(widen, kwargs)
+    result = func(*args, **kwargs)
+    for _, copy in mutated:
+        if id(copy) in wide:
+            copy.copy_(wide[id(copy)])
+            if result is wide[id(copy)]:
+                result = copy
+    return result
+
+
+class Operator:
+    """An overload of an operator, such as ``aten.add.Tensor``."""
+
+    def __init__(self, func: Any) -> None:
+        self.func = func
+        schema = func._schema
+        self.name = schema.name.removeprefix("aten::")
+        self.schema = schema
+        self.writes = [
+            (position, argument.name)
+            for position, argument in enumerate(schema.arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
+        self.is_view = not self.writes and any(
+            value.alias_info is not None for value in schema.returns
+        )
+        self.names = [argument.name for argument in schema.arguments]
+        self.random = torch.Tag.nondeterministic_seeded in func.tags
+        self.compute = computed.get(func, func)
+        self.takes_generator = "generator" in self.names or func in computed
+        self.waits = func in _WAITING or any(tag in func.tags for tag in _WAITING_TAGS)
+        if func.overloadpacket in (aten.index, aten.index_put, aten.index_put_):
+            self.waits = False  # it depends on whether the indices are masks: see _plan
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        handler = special.get(func) or special.get(func.overloadpacket)
+        if handler is not None:
+            self.run: Callable[[Any, Any], Any] = lambda args, kwargs: handler(self, args, kwargs)
+        elif torch.Tag.inplace_view in func.tags:
+            self.run = self.change_geometry
+        elif self.is_view:
+            self.run = self.view
+        else:
+            self.run = self.kernel
+
+    # -- the ways to run ---------------------------------------------------------------------
+
+    def view(self, args: Any, kwargs: Any) -> Any:
+        """Run an operator that only looks at its first argument in another way."""
+        base = args[0]
+        if type(base) is not Tensor and type(base) is not Parameter:
+            raise NotSimulatedError(f"{self.func} of these arguments")
+        if not base._geometry.device.alive:
+            raise StoppedError
+        result = self.func(base._raw, *args[1:], **kwargs)
+        if isinstance(result, torch.Tensor):
+            return wrap_view(result, base)
+        return type(result)(wrap_view(value, base) for value in result)
+
+    def change_geometry(self, args: Any, kwargs: Any) -> Any:
+        """Run an operator that changes how its first argument is seen, in place."""
+        base = args[0]
+        raw = base._raw.detach()
+        self.func(raw, *args[1:], **kwargs)
+        set_geometry(base, raw)
+        return base
+
+    def kernel(self, args: Any, kwargs: Any) -> Any:
+        """Run an operator as a kernel on its device."""
+        key: list[Any] = []
+        raw: list[Any] = []
+        blocks: list[Block] = []
+        _describe(args, key, raw, blocks)
+        raw_kwargs: dict[str, Any] = {}
+        if kwargs:
+            key.append(_END)
+            values: list[Any] = []
+            _describe(kwargs.values(), key, values, blocks)
+            raw_kwargs = dict(zip(kwargs, values, strict=True))
+            key.extend(kwargs)
+        signature = tuple(key)
+        plan = self.plans.get(signature)
+        if plan is None or not plan.device.alive:
+            plan = self._plan(args, kwargs)
+            if len(self.plans) > 10_000:
+                self.plans.clear()
+            self.plans[signature] = plan
+        device = plan.device
+        if not device.alive:
+            raise StoppedError
+        if device.failure is not None:
+            raise device.error()
+        simulation = runtime.current()
+        if simulation.forked:
+            runtime.refuse_fork()
+        stream = simulation.launch_stream(device)
+        if self.random:
+            self._reserve(raw, raw_kwargs, device)
+        if plan.waits:
+            return self._wait_for(args, kwargs, raw, raw_kwargs, device, stream)
+
+        news: list[torch.Tensor] = []
+        wrappers: list[Tensor] = []
+        new_blocks: list[Block] = []
+        allocate, number = device.memory.allocate, stream.stream_id
+        for spec in plan.news:
+            block = allocate(spec.nbytes, number)
+            view = block.view(spec.size, spec.stride, spec.dtype)
+            new_blocks.append(block)
+            news.append(view)
+            wrappers.append(wrap(spec, view, block))
+        mutated = self._mutated(raw, raw_kwargs) if self.writes else []
+        after = 0.0
+        if simulation.side_streams and _backward_node() is not None:
+            after = max((block.written for block in blocks), default=0.0)
+            simulation.join_after_backward(stream)
+        kernel = Kernel(
+            device, self.name, self.compute, raw, raw_kwargs, mutated, news, plan.upcast
+        )
+        end = device.launch(stream, plan.seconds, kernel, share=plan.share, after=after)
+        for block in new_blocks:
+            block.written = end
+        if self.writes:
+            for position, name in self.writes:
+                _note_written(args, kwargs, position, name, end)
+        return self._results(plan, wrappers, args, kwargs)
+
+    # -- the parts of a kernel call ----------------------------------------------------------
+
+    def _plan(self, args: Any, kwargs: Any) -> Plan:
+        device = checks.common_device(self, args, kwargs)
+        checks.supported(self, args, kwargs)
+        plan = Plan(device)
+        flat = [value for value in pytree.tree_leaves((args, kwargs)) if _is_tensor(value)]
+        plan.waits = self.waits or any(
+            value.dtype in (torch.bool, torch.uint8) and self.name in ("index", "index_put_")
+            for group in args[1:2]
+            if isinstance(group, (list, tuple))
+            for value in group
+            if _is_tensor(value)
+        )
+        if plan.waits:
+            return plan
+        metas: dict[int, torch.Tensor] = {}
+
+        def to_meta(value: Any) -> Any:
+            if not _is_tensor(value):
+                return value if not isinstance(value, torch.device) else torch.device("meta")
+            if id(value) not in metas:
+                metas[id(value)] = torch.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device="meta"
+                )
+            return metas[id(value)]
+
+        meta_args, meta_kwargs = pytree.tree_map(to_meta, (args, kwargs))
+        meta_kwargs = {name: v for name, v in meta_kwargs.items() if name != "generator"}
+        try:
+            with torch._C.DisableTorchFunction():
+                result = self.func(*meta_args, **meta_kwargs)
+        except NotImplementedError:
+            plan.waits = True  # no meta kernel: the host runs it and waits
+            return plan
+        self._read_returns(plan, args, kwargs, result, metas)
+        inputs = [metas[id(value)] for value in flat]
+        outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
+        plan.seconds, plan.share = kernel_time(
+            self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
+        )
+        plan.upcast = any(value.dtype in _HALF for value in inputs) and not self.name.startswith(
+            ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
+        )
+        return plan
+
+    def _read_returns(
+        self,
+        plan: Plan,
+        args: Any,
+        kwargs: Any,
+        result: Any,
+        metas: dict[int, torch.Tensor],
+    ) -> None:
+        device = plan.device
+        written = dict(enumerate(self.writes))
+        names = [name for _, name in self.writes]
+        schema_returns = self.schema.returns
+        plan.single = len(schema_returns) == 1
+        results = [result] if plan.single else list(result) if schema_returns else []
+        count = 0
+        for value, description in zip(results, schema_returns, strict=True):
+            if description.alias_info is not None:
+                place = count if len(written) > 1 else 0
+                position, name = self.writes[min(place, len(names) - 1)]
+                plan.returns.append(_Argument(position, name))
+                count += 1
+            elif isinstance(value, torch.Tensor):
+                plan.returns.append(_geometry_of(value, device))
+            elif isinstance(value, (list, tuple)):
+                plan.returns.append([_geometry_of(item, device) for item in value])
+            else:
+                plan.returns.append(value)
+        for entry in plan.returns:
+            if isinstance(entry, Geometry):
+                plan.news.append(entry)
+            elif isinstance(entry, list):
+                plan.news.extend(entry)
+        for position, name in self.writes:  # out= of another size: it takes the result's
+            value = _argument(args, kwargs, position, name)
+            if isinstance(value, torch.Tensor) and id(value) in metas:
+                meta = metas[id(value)]
+                if meta.shape != value.shape:
+                    resize(value, tuple(meta.shape))
+        return
+
+    def _results(self, plan: Plan, wrappers: list[Tensor], args: Any, kwargs: Any) -> Any:
+        if plan.single:
+            entry = plan.returns[0]
+            if type(entry) is Geometry:
+                return wrappers[0]
+            return wrappers if isinstance(entry, list) else self._entry(entry, args, kwargs)
+        supply = iter(wrappers)
+        found = []
+        for entry in plan.returns:
+            if type(entry) is Geometry:
+                found.append(next(supply))
+            elif isinstance(entry, list):
+                found.append([next(supply) for _ in entry])
+            else:
+                found.append(self._entry(entry, args, kwargs))
+        return tuple(found) if found else None
+
+    def _entry(self, entry: Any, args: Any, kwargs: Any) -> Any:
+        if isinstance(entry, _Argument):
+            return _argument(args, kwargs, entry.position, entry.name)
+        return entry
+
+    def _mutated(self, raw: list[Any], raw_kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        found: list[torch.Tensor] = []
+        for position, name in self.writes:
+            value = _argument(raw, raw_kwargs, position, name)
+            found.extend(value for value in _flat(value))
+        return found
+
+    def _reserve(self, raw: list[Any], raw_kwargs: dict[str, Any], device: Device) -> None:
+        """Take this launch's part of the random numbers."""
+        generator = raw_kwargs.get("generator")
+        if generator is None:
+            generator = device.generator
+        checks.generator(generator, device)
+        raw_kwargs["generator"] = generator.reserve()
+        if not self.takes_generator:
+            raise NotSimulatedError(f"{self.func}: its random numbers")
+
+    def _wait_for(
+        self,
+        args: Any,
+        kwargs: Any,
+        raw: list[Any],
+        raw_kwargs: dict[str, Any],
+        device: Device,
+        stream: StreamState,
+    ) -> Any:
+        """Run an operator whose result the host needs: wait, compute, and wait for its time."""
+        device.launch(stream, device.shortest, None)
+        device.wait(stream.end)
+        try:
+            result = self.compute(*raw, **raw_kwargs)
+        except Exception as error:
+            raise device.fail(self.name, error) from None
+        if self.writes:
+            return self._entry(_Argument(*self.writes[0]), args, kwargs)
+
+        def take(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor):
+                return value
+            spec = _geometry_of(value, device)
+            block = device.memory.allocate(spec.nbytes, stream.stream_id)
+            view = block.view(spec.size, spec.stride, spec.dtype)
+            view.copy_(value)
+            return wrap(spec, view, block)
+
+        return pytree.tree_map(take, result)
+
+
+_END = object()
+_TRUE, _FALSE = object(), object()
+_PLAIN = (int, type(None), str, torch.dtype, torch.layout, torch.memory_format, torch.device)
+
+
+def _describe(values: Any, key: list[Any], raw: list[Any], blocks: list[Block]) -> None:
+    """Describe arguments for the plan's key, and collect what the kernel will read."""
+    for value in values:
+        kind = type(value)
+        if kind is Tensor or kind is Parameter:
+            key.append(value._geometry)
+            raw.append(value._raw)
+            blocks.append(value._block)
+        elif kind is float:
+            key.append(float)
+            raw.append(value)
+        elif kind is bool:
+            key.append(_TRUE if value else _FALSE)
+            raw.append(value)
+        elif kind is list or kind is tuple:
+            inner: list[Any] = []
+            start = len(key)
+            _describe(value, key, inner, blocks)
+            key.append(len(key) - start)
+            raw.append(inner if kind is list else tuple(inner))
+        elif isinstance(value, torch.Tensor):
+            if kind not in _HOST_TYPES and torch.utils._python_dispatch.is_traceable_wrapper_subclass(value):
+                raise NotSimulatedError(f"a tensor of type {kind.__name__} on a simulated device")
+            # A tensor of the host: its values are taken when the kernel is launched.
+            key.append((tuple(value.shape), value.stride(), value.dtype))
+            raw.append(value.detach().clone())
+        else:
+            key.append(value if kind in _PLAIN else kind)
+            raw.append(value)
+
+
+_HOST_TYPES = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
+def _argument(args: Any, kwargs: Any, position: int, name: str) -> Any:
+    if position < len(args):
+        return args[position]
+    return kwargs.get(name)
+
+
+def _note_written(args: Any, kwargs: Any, position: int, name: str, end: float) -> None:
+    for value in _flat(_argument(args, kwargs, position, name)):
+        if tensor.is_simulated(value):
+            value._block.written = end
+
+
+def _geometry_of(value: torch.Tensor, device: Device) -> Geometry:
+    return geometry(tuple(value.shape), value.stride(), value.dtype, device)
+
+
+def set_geometry(base: Tensor, raw: torch.Tensor) -> None:
+    """Make `base` show `raw` from now on, a view of the same block or of another."""
+    spec = _geometry_of(raw, base._geometry.device)
+    offset = raw.storage_offset() - base._block.first(raw.dtype)
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        # C++ keeps the geometry of the wrapper, over a storage that nobody reads.
+        aten.set_.source_Storage_storage_offset(
+            base, torch.UntypedStorage(0), offset, spec.size, spec.stride
+        )
+    base._raw = raw
+    base._geometry = spec
+
+
+def resize(base: Tensor, size: tuple[int, ...]) -> None:
+    """Give `base` another size, and more memory where it needs it; values stay in order."""
+    device = base._geometry.device
+    stride = torch.empty(size, device="meta").stride()
+    spec = geometry(size, stride, base._geometry.dtype, device)
+    block = base._block
+    offset = base._raw.storage_offset() - block.first(spec.dtype)
+    if offset * spec.dtype.itemsize + spec.nbytes > block.nbytes:
+        stream = runtime.current().launch_stream(device)
+        block = device.memory.allocate(spec.nbytes, stream.stream_id)
+        before, after = base._raw, block.view(spec.size, spec.stride, spec.dtype)
+        kept = min(before.numel(), after.numel())
+        if kept:
+            target = block.view((kept,), (1,), spec.dtype)
+            source = base._block.view((kept,), (1,), spec.dtype, offset)
+            task = Task(device, "resize_", lambda: target.copy_(source))
+            device.launch(stream, device.shortest, task, copies=True)
+        offset = 0
+        base._block = block
+    set_geometry(base, block.view(spec.size, spec.stride, spec.dtype, offset))
+
+
+_operators: dict[Any, Operator] = {}
+
+
+def run(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator that has a simulated tensor among its arguments."""
+    operator = _operators.get(func)
+    if operator is None:
+        operator = _operators[func] = Operator(func)
+    return operator.run(args, kwargs)
+
+
+tensor.dispatch = run

@@ -1,0 +1,244 @@
+"""Recurrent layers: one kernel a layer stack, as cuDNN's are on CUDA.
+
+PyTorch's CPU code for these would reach past the operators that the simulator sees. Here the
+forward pass is one launch that runs the CPU layer on the values, and the backward pass another
+that computes the layer again and takes its gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from . import checks, runtime
+from .copy import empty
+from .cost import peak
+from .operators import Kernel
+from .tensor import Tensor, is_simulated
+
+Layer = Callable[..., tuple[torch.Tensor, ...]]
+
+
+class _Call:
+    """One call of a recurrent layer: all that is not a tensor of the simulated device."""
+
+    def __init__(
+        self,
+        name: str,
+        layer: Layer,
+        states: int,
+        batch_sizes: torch.Tensor | None,
+        has_biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        bidirectional: bool,
+        batch_first: bool,
+    ) -> None:
+        self.name = name
+        self.layer = layer
+        self.states = states
+        self.batch_sizes = batch_sizes
+        self.has_biases = has_biases
+        self.layers = layers
+        self.dropout = dropout if train else 0.0
+        self.train = train
+        self.directions = 2 if bidirectional else 1
+        self.batch_first = batch_first
+        self.seed: int | None = None
+
+    def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        """Run the layer on CPU tensors: input, initial states, weights."""
+        value, states = tensors[0], tensors[1 : 1 + self.states]
+        weights = tensors[1 + self.states :]
+        if not (self.dropout and self.layers > 1):
+            return self._stack(value, states, weights, self.layers)
+        # Dropout between layers needs this launch's own random numbers: one layer at a time.
+        generator = torch._C.Generator(device="cpu")
+        generator.manual_seed(self.seed or 0)
+        per_layer = len(weights) // self.layers
+        finals: list[list[torch.Tensor]] = [[] for _ in states]
+        for number in range(self.layers):
+            if number:
+                keep = torch.empty_like(value).bernoulli_(1 - self.dropout, generator=generator)
+                value = value * keep / (1 - self.dropout)
+            rows = slice(number * self.directions, (number + 1) * self.directions)
+            found = self._stack(
+                value,
+                [state[rows] for state in states],
+                weights[number * per_layer : (number + 1) * per_layer],
+                1,
+            )
+            value = found[0]
+            for final, state in zip(finals, found[1:], strict=True):
+                final.append(state)
+        return (value, *(torch.cat(final) for final in finals))
+
+    def _stack(
+        self,
+        value: torch.Tensor,
+        states: Sequence[torch.Tensor],
+        weights: Sequence[torch.Tensor],
+        layers: int,
+    ) -> tuple[torch.Tensor, ...]:
+        hidden: Any = states[0] if self.states == 1 else list(states)
+        rest = (self.has_biases, layers, 0.0, self.train, self.directions == 2)
+        if self.batch_sizes is not None:
+            return self.layer(value, self.batch_sizes, hidden, list(weights), *rest)
+        return self.layer(value, hidden, list(weights), *rest, self.batch_first)
+
+    def shapes(self, tensors: Sequence[torch.Tensor]) -> list[tuple[int, ...]]:
+        """Return the shapes of the output and of the final states."""
+        value, states = tensors[0], tensors[1 : 1 + self.states]
+        features = states[0].shape[-1] * self.directions
+        return [(*value.shape[:-1], features), *(tuple(state.shape) for state in states)]
+
+    def seconds(self, tensors: Sequence[torch.Tensor]) -> float:
+        """Return the time of the forward pass, in slow motion."""
+        profile = tensors[0]._geometry.device.profile  # type: ignore[attr-defined]
+        value = tensors[0]
+        rows = value.numel() // max(value.shape[-1], 1)
+        weights = sum(weight.numel() for weight in tensors[1 + self.states :])
+        steps = value.shape[1 if self.batch_first else 0] if value.dim() == 3 else value.shape[0]
+        if self.batch_sizes is not None:
+            steps = len(self.batch_sizes)
+        arithmetic = 2.0 * rows * weights / peak(profile, value.dtype)
+        floor = profile.kernel_seconds * max(1, steps) * self.layers
+        return float(max(arithmetic, floor) * profile.slowdown)
+
+
+def _launch(
+    name: str,
+    function: Callable[..., Any],
+    inputs: Sequence[torch.Tensor],
+    shapes: Sequence[tuple[int, ...]],
+    seconds: float,
+) -> list[Tensor]:
+    first: Any = inputs[0]
+    device = first._geometry.device
+    stream = runtime.current().launch_stream(device)
+    outputs = []
+    for shape in shapes:
+        stride = torch.empty(shape, device="meta").stride()
+        outputs.append(empty(device, shape, stride, first.dtype))
+    raw = [value._raw for value in inputs]  # type: ignore[attr-defined]
+    kernel = Kernel(device, name, function, raw, {}, [], [value._raw for value in outputs])
+    end = device.launch(stream, seconds, kernel)
+    for value in outputs:
+        value._block.written = end
+    return outputs
+
+
+class _Recurrent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ctx.set_materialize_grads(False)
+        ctx.call = call
+        ctx.save_for_backward(*tensors)
+        values = [value.detach() for value in tensors]
+        outputs = _launch(
+            call.name,
+            lambda *raw: call.run(raw),
+            values,
+            call.shapes(values),
+            call.seconds(values),
+        )
+        return tuple(outputs)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:  # type: ignore[override]
+        call: _Call = ctx.call
+        tensors = [value.detach() for value in ctx.saved_tensors]
+        given = [gradient is not None for gradient in gradients]
+        incoming = [gradient.detach() for gradient in gradients if gradient is not None]
+        wanted = list(ctx.needs_input_grad[1:])
+        needed = [place for place, needs in enumerate(wanted) if needs]
+        count = len(tensors)
+
+        def gradient_of(*raw: torch.Tensor) -> list[torch.Tensor]:
+            with torch.enable_grad():
+                leaves = [value.detach().clone() for value in raw[:count]]
+                for place in needed:
+                    leaves[place].requires_grad_()
+                found = call.run(leaves)
+                used = [value for value, has in zip(found, given, strict=True) if has]
+                inputs = [leaves[place] for place in needed]
+                grads = torch.autograd.grad(used, inputs, list(raw[count:]), allow_unused=True)
+            return [
+                torch.zeros_like(leaf) if grad is None else grad
+                for leaf, grad in zip(inputs, grads, strict=True)
+            ]
+
+        shapes = [tuple(tensors[place].shape) for place in needed]
+        outputs = _launch(
+            f"{call.name}_backward",
+            gradient_of,
+            [*tensors, *incoming],
+            shapes,
+            2 * call.seconds(tensors),
+        )
+        results: list[torch.Tensor | None] = [None] * count
+        for place, output in zip(needed, outputs, strict=True):
+            results[place] = output
+        return (None, *results)
+
+
+def make(name: str, original: Layer) -> Callable[..., Any]:
+    """Return what stands in for ``torch.lstm``, ``torch.gru`` and the simple layers."""
+
+    def layer(*args: Any) -> Any:
+        packed = isinstance(args[3], bool) is False and not isinstance(args[2], bool) and (
+            isinstance(args[1], torch.Tensor) and isinstance(args[3], (list, tuple))
+        )
+        value = args[0]
+        hidden, weights = (args[2], args[3]) if packed else (args[1], args[2])
+        states = list(hidden) if isinstance(hidden, (list, tuple)) else [hidden]
+        tensors = [value, *states, *weights]
+        if not any(is_simulated(part) for part in tensors):
+            return original(*args)
+        _check(value, states, weights)
+        has_biases, layers, dropout, train, bidirectional = args[4:9] if packed else args[3:8]
+        call = _Call(
+            name,
+            original,
+            len(states),
+            args[1] if packed else None,
+            has_biases,
+            layers,
+            dropout,
+            train,
+            bidirectional,
+            False if packed else args[8],
+        )
+        if call.dropout and layers > 1:
+            device = value._geometry.device
+            call.seed = device.generator.reserve().initial_seed()
+        outputs: Any = _Recurrent.apply(call, *tensors)
+        return outputs
+
+    layer.__name__ = layer.__qualname__ = name
+    return layer
+
+
+def _check(
+    value: torch.Tensor, states: Sequence[torch.Tensor], weights: Sequence[torch.Tensor]
+) -> None:
+    checks.usable()
+    for kind, group in (("hidden", states), ("parameter", weights)):
+        for part in group:
+            if part.device != value.device:
+                raise RuntimeError(
+                    f"Input and {kind} tensors are not at the same device, found input tensor at "
+                    f"{value.device} and {kind} tensor at {part.device}"
+                )
+            if part.dtype != value.dtype:
+                raise ValueError(
+                    f"RNN input dtype ({value.dtype}) does not match weight dtype ({part.dtype}). "
+                    f"Convert input: input.to({part.dtype}), or convert model: "
+                    f"model.to({value.dtype})"
+                )
+
+
+NAMES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
