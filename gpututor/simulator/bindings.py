@@ -136,11 +136,8 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
 
     @bind("_cuda_sleep")
     def sleep(cycles: int) -> None:
-        # Cycles of the real clock, not slowed down: programs choose them for real devices.
         device = simulation.device()
-        stream = simulation.launch_stream(device)
-        seconds = max(int(cycles), 0) / device.profile.clock_hz
-        device.launch(stream, seconds, None, share=1 / device.profile.multiprocessors)
+        device.sleep(simulation.launch_stream(device), int(cycles))
 
     bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces", "_cuda_set_sync_debug_mode")(
         lambda *args: None

@@ -16,6 +16,8 @@ from .memory import Allocator
 from .profiles import Profile
 from .random import Generator
 
+#: Seconds of a sleeping kernel that are waited out; a longer one sets the clock forward.
+LONGEST_SLEEP = 2.0
 POOL = 32  # streams of one device and priority; the 33rd is the first again
 
 
@@ -185,6 +187,18 @@ class Device:
         if self.blocking:
             self.wait(end)
         return end
+
+    def sleep(self, stream: StreamState, cycles: int) -> None:
+        """Keep `stream` busy for `cycles` of the clock: ``torch.cuda._sleep``.
+
+        It is one thread, which leaves room for any other kernel.
+        """
+        seconds = max(cycles, 0) / self.profile.clock_hz * self.profile.slowdown
+        end = self.launch(stream, seconds, None, share=0.0)
+        if seconds > LONGEST_SLEEP:
+            clock = Task(self, "_sleep", lambda: self.engine.jump(end))
+            moment = end - seconds + LONGEST_SLEEP
+            self.engine.submit(moment, moment, clock, copies=True)
 
     # -- waiting -----------------------------------------------------------------------------
 

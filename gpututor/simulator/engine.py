@@ -45,6 +45,7 @@ class Engine:
 
     def __init__(self) -> None:
         self._lag = 0.0
+        self._jumped = 0.0
         self._host = 0.0  # how far the host has come, in simulated seconds
         self._queue: list[tuple[float, int, int, Work]] = []
         self._order = itertools.count()
@@ -145,6 +146,12 @@ class Engine:
         """Return how far the host has come, in simulated seconds."""
         return self._host
 
+    def jump(self, when: float) -> None:
+        """Set the clock forward to `when`; work until then is caught up with at once."""
+        with self._lock:
+            self._lag = min(self._lag, time.perf_counter() - when)
+            self._jumped = when
+
     # -- the thread's side -------------------------------------------------------------------
 
     def _begin(self) -> None:
@@ -198,7 +205,8 @@ class Engine:
                 self._running = None
                 if not queue or queue[0][0] > when:
                     if not queue:  # the CPU was slower than the model: the clock waits for it
-                        self._lag = max(self._lag, time.perf_counter() - when)
+                        latest = max(when, self._jumped)
+                        self._lag = max(self._lag, time.perf_counter() - latest)
                     if self._waiters:
                         self._done.notify_all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import importlib
 import os
 import sys
 import threading
@@ -21,6 +22,12 @@ from .event import Event, GenericEvent
 from .profiles import Spec
 from .runtime import Simulation
 from .stream import ExternalStream, GenericStream, Stream
+
+# PyTorch imports these at its first meta kernel and its first wrapper tensor. Imported here, they
+# neither delay a learner's first operator nor leave marks in torch that `uninstall` would miss.
+importlib.import_module("torch._dynamo")
+if torch.distributed.is_available():
+    importlib.import_module("torch.distributed.tensor")
 
 _ABSENT = object()
 
@@ -140,8 +147,12 @@ def _install(simulation: Simulation) -> None:
         layer = rnn.make(name, getattr(torch._C._VariableFunctions, name))
         change(torch, name, layer)
         change(torch._VF, name, layer)
+    originals = torch._C._VariableFunctions
+    for name, build in (("_pack_padded_sequence", rnn.pack), ("_pad_packed_sequence", rnn.pad)):
+        change(torch._VF, name, build(getattr(originals, name)))
+        change(torch, name, build(getattr(originals, name)))
     for module in (torch, torch._VF):
-        change(module, "dropout", randomness.dropout(torch._C._VariableFunctions.dropout))
+        change(module, "dropout", randomness.dropout(originals.dropout))
     change(torch.backends.cudnn, "is_acceptable", lambda value: False)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))

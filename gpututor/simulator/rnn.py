@@ -242,3 +242,59 @@ def _check(
 
 
 NAMES = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+
+
+def pack(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch._pack_padded_sequence``: lengths and batch sizes are the host's."""
+
+    def pack(value: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Any:
+        if not is_simulated(value):
+            return original(value, lengths, batch_first)
+        padded = value.transpose(0, 1) if batch_first else value
+        with torch._C.DisableTorchFunction():
+            like = torch.empty(padded.shape[:2], dtype=torch.uint8, device="cpu")
+            batch_sizes = original(like, lengths, False)[1]
+        rows = [
+            step * padded.shape[1] + place
+            for step, size in enumerate(batch_sizes.tolist())
+            for place in range(size)
+        ]
+        return padded.flatten(0, 1)[torch.tensor(rows, device=value.device)], batch_sizes
+
+    return pack
+
+
+def pad(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch._pad_packed_sequence``: lengths and batch sizes are the host's."""
+
+    def pad(
+        value: torch.Tensor,
+        batch_sizes: torch.Tensor,
+        batch_first: bool,
+        padding_value: float,
+        total_length: int,
+    ) -> Any:
+        if not is_simulated(value):
+            return original(value, batch_sizes, batch_first, padding_value, total_length)
+        sizes = batch_sizes.tolist()
+        steps, batch = len(sizes), sizes[0]
+        if total_length > 0:
+            if total_length < steps:
+                raise RuntimeError(
+                    "Expected total_length to be at least the length of the longest sequence in "
+                    f"input, but got total_length={total_length} and max sequence length being "
+                    f"{steps}"
+                )
+            sizes += [0] * (total_length - steps)
+        last, start, rows = value.shape[0], 0, []
+        for size in sizes:
+            rows.append([start + place if place < size else last for place in range(batch)])
+            start += size
+        filler = torch.full_like(value[:1], padding_value)
+        padded = torch.cat([value, filler])[torch.tensor(rows, device=value.device)]
+        lengths = torch.tensor(
+            [sum(size > place for size in sizes) for place in range(batch)], device="cpu"
+        )
+        return (padded.transpose(0, 1) if batch_first else padded), lengths
+
+    return pad

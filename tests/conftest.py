@@ -1,0 +1,28 @@
+"""Fixtures shared by the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+import gpututor
+from gpututor import Machine
+
+
+@pytest.fixture
+def simulate() -> Iterator[Callable[[str], Machine]]:
+    """Return a function that starts a simulated machine; it is stopped after the test."""
+
+    def start(spec: str = "T4") -> Machine:
+        gpututor.stop()
+        return gpututor.start(simulate=spec)
+
+    yield start
+    gpututor.stop()
+
+
+@pytest.fixture
+def simulated(simulate: Callable[[str], Machine]) -> Machine:
+    """Run the test on one simulated T4."""
+    return simulate("T4")
