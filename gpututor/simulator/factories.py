@@ -100,7 +100,7 @@ def _on_device(
             like = original(*args, **kwargs, device="meta")
         new = empty(device, tuple(like.shape), like.stride(), like.dtype)
         if name not in _EMPTY:
-            _fill(name, original, args, kwargs, new, like, generator)
+            fill(name, original, args, kwargs, new, like, generator)
         result = new
     return result.requires_grad_() if requires_grad else result
 
@@ -124,7 +124,7 @@ def _from_host(
     return to(host, device.torch_device)
 
 
-def _fill(
+def fill(
     name: str,
     original: Callable[..., Any],
     args: tuple[Any, ...],
@@ -133,6 +133,7 @@ def _fill(
     like: torch.Tensor,
     generator: Any,
 ) -> None:
+    """Launch what gives a new tensor its values: `original`, on the host."""
     device = new._geometry.device
     given = dict(kwargs, device="cpu")
     if name in _RANDOM:

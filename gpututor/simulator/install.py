@@ -14,9 +14,10 @@ import torch
 import torch.backends.cudnn
 import torch.nn.modules.rnn
 from torch.amp import autocast_mode
+from torch.autograd import graph
 from torch.utils._device import DeviceContext
 
-from . import autocast, bindings, factories, methods, random, randomness, rnn, runtime, storage, tensor
+from . import autocast, bindings, factories, inside, methods, random, randomness, rnn, runtime, storage, tensor
 from .errors import NotSimulatedError
 from .event import Event, GenericEvent
 from .profiles import Spec
@@ -153,6 +154,14 @@ def _install(simulation: Simulation) -> None:
         change(torch, name, build(getattr(originals, name)))
     for module in (torch, torch._VF):
         change(module, "dropout", randomness.dropout(originals.dropout))
+    for owner, names in inside.COMPOSITES:
+        for name in names:
+            if hasattr(owner, name):
+                change(owner, name, inside.composite(getattr(owner, name)))
+    for module in (torch.autograd, torch.autograd.graph):
+        change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
+    for owner in (torch, torch.Tensor):
+        change(owner, "tensor_split", methods.tensor_split(owner.tensor_split))
     change(torch.backends.cudnn, "is_acceptable", lambda value: False)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))

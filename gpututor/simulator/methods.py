@@ -210,6 +210,21 @@ def data(original: Any) -> property:
     return property(get, put, remove)
 
 
+def tensor_split(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.tensor_split``, which wants its indices on the host."""
+
+    def tensor_split(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            if is_simulated(value):
+                raise RuntimeError(
+                    "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on "
+                    f"{value.device}"
+                )
+        return original(self, *args, **kwargs)
+
+    return tensor_split
+
+
 #: Method name -> what makes its replacement from the original.
 METHODS: dict[str, Callable[[Any], Any]] = {
     "to": to,

@@ -28,6 +28,7 @@ _WAITING = {aten.equal.default, aten._linalg_check_errors.default, aten.bincount
 
 #: Computed in float32 and rounded once where an argument is of half precision: the CPU's own
 #: half-precision kernels are missing or far slower, and round more often than CUDA's.
+_SAVES_OTHERWISE = ("native_batch_norm", "_native_batch_norm", "_batch_norm", "_embedding_bag")
 _HALF = (torch.float16, torch.bfloat16)
 
 Handler = Callable[["Operator", Any, Any], Any]
@@ -155,8 +156,8 @@ class Kernel:
                     f"{len(self._news)} results were expected and {len(found)} came"
                 )
             for new, value in zip(self._news, found, strict=True):
-                if not value.numel() and "batch_norm" in self._name:
-                    continue  # in evaluation the CPU saves no statistics
+                if self._name.startswith(_SAVES_OTHERWISE) and value.shape != new.shape:
+                    continue  # something saved for backward, of another size on the CPU
                 if new.shape != value.shape:
                     raise RuntimeError(
                         f"a result of shape {tuple(new.shape)} was expected and one of "
@@ -249,14 +250,13 @@ class Operator:
             self.waits = False  # it depends on whether the indices are masks: see _plan
         self.plans: dict[tuple[Any, ...], Plan] = {}
         handler = special.get(func) or special.get(func.overloadpacket)
-        if handler is not None:
-            self.run: Callable[[Any, Any], Any] = lambda args, kwargs: handler(self, args, kwargs)
-        elif torch.Tag.inplace_view in func.tags:
-            self.run = self.change_geometry
-        elif self.is_view:
-            self.run = self.view
+        if torch.Tag.inplace_view in func.tags:
+            self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
         else:
-            self.run = self.kernel
+            self.plain_run = self.view if self.is_view else self.kernel
+        self.run = self.plain_run
+        if handler is not None:
+            self.run = lambda args, kwargs: handler(self, args, kwargs)
 
     # -- the ways to run ---------------------------------------------------------------------
 
@@ -375,6 +375,8 @@ class Operator:
         except NotImplementedError:
             plan.waits = True  # no meta kernel: the host runs it and waits
             return plan
+        if any(value.layout != torch.strided for value in _flat(result)):
+            raise NotSimulatedError(f"{self.func}: a sparse result")
         self._read_returns(plan, args, kwargs, result, metas)
         inputs = [metas[id(value)] for value in flat]
         outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
@@ -487,6 +489,8 @@ class Operator:
         def take(value: Any) -> Any:
             if not isinstance(value, torch.Tensor):
                 return value
+            if value.layout != torch.strided:
+                raise NotSimulatedError(f"{self.func}: a sparse result")
             spec = _geometry_of(value, device)
             block = device.memory.allocate(spec.nbytes, stream.stream_id)
             view = block.view(spec.size, spec.stride, spec.dtype)
@@ -561,8 +565,9 @@ def set_geometry(base: Tensor, raw: torch.Tensor) -> None:
     offset = raw.storage_offset() - base._block.first(raw.dtype)
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
         # C++ keeps the geometry of the wrapper, over a storage that nobody reads.
+        room = offset * spec.dtype.itemsize + spec.nbytes
         aten.set_.source_Storage_storage_offset(
-            base, torch.UntypedStorage(0), offset, spec.size, spec.stride
+            base, torch.UntypedStorage(room), offset, spec.size, spec.stride
         )
     base._raw = raw
     base._geometry = spec
@@ -588,6 +593,29 @@ def resize(base: Tensor, size: tuple[int, ...]) -> None:
         offset = 0
         base._block = block
     set_geometry(base, block.view(spec.size, spec.stride, spec.dtype, offset))
+
+
+@handles(aten.resize_.default)
+def _resize(operator: Operator, args: Any, kwargs: Any) -> Any:
+    resize(args[0], tuple(args[1]))
+    return args[0]
+
+
+@handles(aten.resize_as_.default)
+def _resize_as(operator: Operator, args: Any, kwargs: Any) -> Any:
+    resize(args[0], tuple(args[1].shape))
+    return args[0]
+
+
+@handles(aten.as_strided, aten.as_strided_, aten.as_strided_copy, aten.as_strided_scatter)
+def _as_strided(operator: Operator, args: Any, kwargs: Any) -> Any:
+    # The offset counts from the start of the storage, which for C++ is the whole segment.
+    place = operator.names.index("storage_offset")
+    values = [*args, *(kwargs.get(name) for name in operator.names[len(args) :])]
+    base = values[0]
+    if values[place] is not None:
+        values[place] += base._block.first(base.dtype)
+    return operator.plain_run(values, {})
 
 
 _operators: dict[Any, Operator] = {}
