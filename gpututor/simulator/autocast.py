@@ -117,6 +117,14 @@ class Autocast(TorchFunctionMode):
         return value.to(dtype)
 
 
+def lower_precision() -> torch.dtype | None:
+    """Return the dtype of the autocast that is on in this thread, or None."""
+    for mode in reversed(torch.overrides._get_current_function_mode_stack()):
+        if type(mode) is Autocast:
+            return mode._dtype
+    return None
+
+
 def enter(original: Any) -> Any:
     """Return ``torch.autocast.__enter__``."""
 

@@ -33,6 +33,11 @@ class DeviceProperties:
         self.L2_cache_size = profile.l2_bytes
         self.clock_rate = int(profile.clock_hz / 1e3)
         self.warp_size = 32
+        self.max_threads_per_multi_processor = {(7, 5): 1024, (8, 9): 1536}.get(
+            profile.capability, 2048
+        )
+        self.regs_per_multiprocessor = 65536
+        self.shared_memory_per_block = 49152
         self.max_threads_per_block = 1024
         self.is_integrated = 0
         self.is_multi_gpu_board = 0
@@ -99,7 +104,11 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         torch.cuda._get_device_properties = properties  # type: ignore[attr-defined]
 
     bind("_cuda_isInBadFork")(lambda: simulation.forked)
-    bind("_cuda_getDeviceCount", "_accelerator_hooks_device_count")(lambda: len(devices))
+    @bind("_cuda_getDeviceCount", "_accelerator_hooks_device_count")
+    def device_count() -> int:
+        simulation.asked = True  # asking is enough to spoil a fork, as with the CUDA runtime
+        return len(devices)
+
     bind("_cuda_getArchFlags")(lambda: None)
     bind("_cuda_getCompiledVersion")(lambda: 0)
     bind("_cuda_hasPrimaryContext")(lambda index: simulation.initialized)
@@ -167,7 +176,7 @@ def _bind_streams(simulation: Simulation, bind: Bind) -> None:
         return (state.stream_id, state.device.index, _CUDA)
 
     bind("_cuda_getCurrentStream")(
-        lambda index: described(simulation.stream(simulation.device(index)))
+        lambda index: described(simulation.launch_stream(simulation.device(index)))
     )
     bind("_cuda_getCurrentRawStream")(
         lambda index: simulation.stream(simulation.device(index)).handle
@@ -190,6 +199,9 @@ def _bind_streams(simulation: Simulation, bind: Bind) -> None:
 
 def _bind_memory(simulation: Simulation, bind: Bind) -> None:
     def memory(index: int | None) -> Any:
+        if index is not None and index >= len(simulation.devices):
+            # PyTorch prints the number as a character; so does this.
+            raise RuntimeError(f"Invalid device argument {chr(index)}: did you call init?")
         return simulation.device(index).memory
 
     @bind("_cuda_emptyCache", "_accelerator_emptyCache")
@@ -210,6 +222,10 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
 
     @bind("_cuda_setMemoryFraction")
     def set_fraction(fraction: float, index: int) -> None:
+        if index >= len(simulation.devices):
+            raise RuntimeError(
+                f"Allocator not initialized for device {chr(index)}: did you call init?"
+            )
         allocator = memory(index)
         allocator.fraction = float(fraction)
         allocator.limit = int(allocator.capacity * fraction)

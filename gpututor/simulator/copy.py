@@ -85,6 +85,8 @@ def transfer(
 ) -> torch.Tensor:
     """Return a copy of `source` on another device; one of the two is simulated."""
     checks.usable()
+    if source.device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     if device.type not in ("cpu", "cuda"):
         if device.type == "meta":
             return torch.empty_like(plain(source), dtype=dtype, device="meta")
@@ -185,6 +187,7 @@ def _copy_(operator: Any, args: Any, kwargs: Any) -> Any:
     if target.device == source.device:
         return operator.kernel((target, source), {})
     if target.shape != source.shape:
+        checks.broadcast_error(tuple(target.shape), tuple(source.shape))
         source = source.expand(target.shape)
     checks.usable()
     copy_between(target, source, non_blocking)
@@ -258,4 +261,4 @@ def _become(target: torch.Tensor, value: torch.Tensor) -> None:
     if hooks:
         target._backward_hooks = hooks
     if gradient is not None:
-        target.grad = gradient
+        target.grad = gradient.detach().to(target.device)

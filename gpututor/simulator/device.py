@@ -93,7 +93,6 @@ class Device:
         self.memory = Allocator(self, memory)
         self.generator = Generator(self.torch_device)
         self.alive = True
-        self.failure: str | None = None
         self.blocking = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"
         self.lock = threading.Lock()
         self.launch_cost = profile.launch_seconds * profile.slowdown
@@ -105,6 +104,15 @@ class Device:
         self.geometries: dict[Any, Any] = {}  # see tensor.geometry
         self._pools: dict[int, list[StreamState]] = {}
         self._next: dict[int, int] = {}
+
+    @property
+    def failure(self) -> str | None:
+        """Why the devices of this process have failed; None while they work."""
+        return self.engine.failure
+
+    @failure.setter
+    def failure(self, value: str | None) -> None:
+        self.engine.failure = value
 
     # -- streams -----------------------------------------------------------------------------
 
@@ -221,6 +229,11 @@ class Device:
         """Block the host until every stream is done; raise what has failed."""
         self.wait(max(state.end for state in self.streams()))
 
+    def finish(self) -> None:
+        """Block the host until every stream is done, whatever has failed."""
+        self.check_alive()
+        self.engine.wait(max(state.end for state in self.streams()))
+
     def error(self) -> RuntimeError:
         """Return the error that this device now answers everything with."""
         return cuda_error(self.failure or "unknown error")
@@ -248,7 +261,7 @@ class Device:
 
     def reset(self) -> None:
         """Forget a failure, so that the device works again. A real one needs a new process."""
-        self.engine.wait(max(state.end for state in self.streams()))
+        self.finish()
         self.failure = None
 
 

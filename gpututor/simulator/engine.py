@@ -44,6 +44,8 @@ class Engine:
     """Runs work at its simulated time, and tells the host's side of that time."""
 
     def __init__(self) -> None:
+        #: What failed first on any device. As on CUDA, no device of the process works after it.
+        self.failure: str | None = None
         self._lag = 0.0
         self._jumped = 0.0
         self._host = 0.0  # how far the host has come, in simulated seconds

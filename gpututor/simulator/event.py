@@ -12,9 +12,10 @@ import torch
 
 from . import runtime
 from .device import StreamState
-from .errors import NotSimulatedError
+from .errors import NotSimulatedError, cuda_error
 
 _TorchEvent = torch.Event
+_TorchStream = torch.Stream
 
 
 class Event(_TorchEvent):
@@ -48,6 +49,10 @@ class Event(_TorchEvent):
             torch.cuda._lazy_init()
             state = simulation.launch_stream(simulation.device())
         else:
+            if not isinstance(stream, _TorchStream):
+                raise RuntimeError(
+                    "expected stream to be a torch.Stream or torch.cuda.Stream object"
+                )
             state = simulation.state_of(stream)
         device = state.device
         if self._state is not None and self._state.device is not device:
@@ -83,14 +88,16 @@ class Event(_TorchEvent):
 
     def elapsed_time(self, end_event: Any) -> float:
         """Return the milliseconds of simulated time from this event to `end_event`."""
+        if not isinstance(end_event, _TorchEvent):
+            raise RuntimeError("expected other to be a torch.cuda.Event object")
         if not (self._timing and getattr(end_event, "_timing", False)):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._state is None or end_event._state is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
         if not (self.query() and end_event.query()):
-            raise ValueError(
-                "Both events must be completed before calculating elapsed time."
-            )
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
+        if self._state.device is not end_event._state.device:
+            raise cuda_error("invalid resource handle")
         return float((end_event._when - self._when) * 1e3)
 
     @property

@@ -68,6 +68,11 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         if device is not None and device.type == "cuda":
             kwargs["device"] = device
             return _on_device(name, original, args, kwargs)
+        generator = kwargs.get("generator")
+        if checks.is_simulated_generator(generator):
+            checks.generator(generator, None)
+        if name in _FROM_HOST and args and (device is not None or name == "tensor"):
+            args = (_to_host(args[0], device), *args[1:])
         if kwargs.get("pin_memory"):
             del kwargs["pin_memory"]
             requires_grad = kwargs.pop("requires_grad", False)
@@ -75,6 +80,17 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         return original(*args, **kwargs)
 
     return factory
+
+
+def _to_host(data: Any, device: torch.device | None) -> Any:
+    """Return data for a tensor of the host, where it holds simulated tensors."""
+    if is_simulated(data):
+        return data if device is None else data.detach().to(device)
+    if isinstance(data, (list, tuple)) and any(
+        is_simulated(item) or isinstance(item, (list, tuple)) for item in data
+    ):
+        return [item.tolist() if is_simulated(item) else _to_host(item, device) for item in data]
+    return data
 
 
 def _on_device(
@@ -88,6 +104,11 @@ def _on_device(
     if kwargs.pop("pin_memory", False):
         raise RuntimeError("Only dense CPU tensors can be pinned")
     requires_grad = kwargs.pop("requires_grad", False)
+    dtype = kwargs.get("dtype")
+    if requires_grad and dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(
+            "Only Tensors of floating point and complex dtype can require gradients"
+        )
     out = kwargs.get("out")
     if out is not None:
         result: torch.Tensor = original(*args, **kwargs)
@@ -119,6 +140,9 @@ def _from_host(
     if is_simulated(data):
         result = original(*args, **kwargs)
         return to(result, device.torch_device).detach()
+    data = _to_host(data, torch.device("cpu"))
+    args = (data, *args[1:])
+    kwargs.pop("data", None), kwargs.pop("obj", None)
     with torch._C.DisableTorchFunction():
         host = original(*args, **kwargs, device="cpu")
     return to(host, device.torch_device)
@@ -213,7 +237,7 @@ def make_new(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         if not is_simulated(self) and (device is None or device.type != "cuda"):
             return original(self, *args, **kwargs)
         kwargs["device"] = device or self.device
-        if kwargs.get("dtype") is None and name != "new_tensor":
+        if kwargs.get("dtype") is None and not (args and isinstance(args[0], torch.Tensor)):
             kwargs["dtype"] = self.dtype
         if "size" in kwargs and function in ("zeros", "ones", "empty"):
             args = (kwargs.pop("size"),)
@@ -231,6 +255,7 @@ def originals() -> dict[str, list[tuple[Any, str, Callable[..., Any]]]]:
         for name, value in vars(module).items():
             if callable(value) and value in constructors:
                 found["make"].append((module, name, value))
+    found["make"].append((torch, "normal", torch.normal))
     found["like"] = [(torch, name, getattr(torch, name)) for name in _LIKE]
     return found
 

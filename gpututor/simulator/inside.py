@@ -110,6 +110,14 @@ def backward(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        for place, pair in enumerate(zip(outputs, args[0] if args else (), strict=False)):
+            output, gradient = pair
+            if isinstance(output, torch.Tensor) and isinstance(gradient, torch.Tensor):
+                if output.device != gradient.device:
+                    raise RuntimeError(
+                        f"invalid gradient at index {place} - expected device {output.device} but "
+                        f"got {gradient.device}"
+                    )
         first = next((value for value in outputs if is_simulated(value)), None)
         simulated = first is not None
         device = first._geometry.device if first is not None else runtime.current().device()
@@ -155,7 +163,7 @@ COMPOSITES: list[tuple[Any, tuple[str, ...]]] = [
     (torch.linalg, ("cond", "matrix_rank", "pinv", "vander", "lstsq", "matrix_norm", "norm")),
     (
         torch.nn.functional,
-        ("one_hot", "scaled_dot_product_attention", "ctc_loss", "multi_head_attention_forward",
+        ("scaled_dot_product_attention", "ctc_loss", "multi_head_attention_forward",
          "interpolate", "embedding_bag", "fold", "affine_grid"),
     ),
     (torch.special, ("multigammaln",)),

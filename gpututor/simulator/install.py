@@ -27,6 +27,7 @@ from .stream import ExternalStream, GenericStream, Stream
 # PyTorch imports these at its first meta kernel and its first wrapper tensor. Imported here, they
 # neither delay a learner's first operator nor leave marks in torch that `uninstall` would miss.
 importlib.import_module("torch._dynamo")
+importlib.import_module("torch._decomp.decompositions_for_jvp")
 if torch.distributed.is_available():
     importlib.import_module("torch.distributed.tensor")
 
@@ -142,6 +143,14 @@ def _install(simulation: Simulation) -> None:
     ):
         change(torch.Tensor, name, factories.make_new(name, getattr(torch.Tensor, name)))
 
+    change(torch, "set_default_tensor_type", methods.set_default_tensor_type(
+        torch.set_default_tensor_type
+    ))
+    change(torch.nn.functional, "one_hot", methods.one_hot(torch.nn.functional.one_hot))
+    for name in methods.DRAWING:
+        change(torch.Tensor, name, methods.drawing(getattr(torch.Tensor, name)))
+    for name in ("bernoulli", "multinomial", "poisson"):
+        change(torch, name, methods.drawing(getattr(torch, name)))
     for name, build in (("to", storage.to), ("cuda", storage.cuda)):
         change(torch.UntypedStorage, name, build(getattr(torch.UntypedStorage, name)))
     for name in rnn.NAMES:
@@ -201,7 +210,8 @@ def _generator_class() -> Any:
             wanted = factories.wanted_device(device)
             if wanted is None or wanted.type != "cuda":
                 return torch._C.Generator(device=device)
-            return random.Generator(factories.simulated_device(wanted).torch_device)
+            torch.cuda._lazy_init()
+            return random.Generator(wanted)
 
     Generator.__qualname__ = "Generator"
     Generator.__module__ = "torch._C"
@@ -229,5 +239,5 @@ def _watch_forks() -> None:
 
 def _in_child() -> None:
     simulation = runtime.running()
-    if simulation is not None and simulation.initialized:
+    if simulation is not None and (simulation.initialized or simulation.asked):
         simulation.forked = True

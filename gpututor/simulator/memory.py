@@ -47,13 +47,15 @@ def segment_size(size: int) -> int:
 class Segment:
     """One host buffer that stands for one ``cudaMalloc``."""
 
-    __slots__ = ("_bases", "address", "size", "storage", "stream")
+    __slots__ = ("_bases", "address", "shift", "size", "storage", "stream")
 
     def __init__(self, size: int, stream: int) -> None:
         self.size = size
         self.stream = stream
-        self.storage = torch.UntypedStorage(size, device="cpu")
-        self.address = self.storage.data_ptr()
+        self.storage = torch.UntypedStorage(size + ROUND, device="cpu")
+        # CUDA's addresses are multiples of 512 bytes.
+        self.shift = -self.storage.data_ptr() % ROUND
+        self.address = self.storage.data_ptr() + self.shift
         self._bases: dict[torch.dtype, torch.Tensor] = {}
 
     def base(self, dtype: torch.dtype) -> torch.Tensor:
@@ -62,7 +64,8 @@ class Segment:
         if base is None:
             with torch._C.DisableTorchFunction():
                 flat = torch.empty(0, dtype=dtype, device="cpu")
-                base = flat.set_(self.storage, 0, (self.size // dtype.itemsize,), (1,))
+                first = self.shift // dtype.itemsize
+                base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
             self._bases[dtype] = base
         return base
 
@@ -115,7 +118,8 @@ class Block:
 
     def first(self, dtype: torch.dtype) -> int:
         """Return where it begins in its segment, in elements of `dtype`."""
-        return 0 if self._piece is None else self._piece.offset // dtype.itemsize
+        piece = self._piece
+        return 0 if piece is None else (piece.segment.shift + piece.offset) // dtype.itemsize
 
     def view(
         self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, offset: int = 0
@@ -126,7 +130,7 @@ class Block:
             with torch._C.DisableTorchFunction():
                 return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
         return piece.segment.base(dtype).as_strided(
-            size, stride, piece.offset // dtype.itemsize + offset
+            size, stride, (piece.segment.shift + piece.offset) // dtype.itemsize + offset
         )
 
     def __del__(self) -> None:
@@ -365,7 +369,7 @@ class Allocator:
 
     def empty_cache(self) -> None:
         """Give every segment without a block in use back to the host."""
-        self._device.synchronize()
+        self._device.finish()
         with self._lock:
             self.collect()
             self._release()

@@ -6,12 +6,13 @@ ones.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from . import pinned
+from . import checks, pinned
 from .copy import replace
 from .copy import to as copy_to
 from .factories import simulated_device, wanted_device
@@ -225,6 +226,91 @@ def tensor_split(original: Callable[..., Any]) -> Callable[..., Any]:
     return tensor_split
 
 
+#: Methods that draw random numbers.
+DRAWING = (
+    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_",
+    "multinomial", "normal_", "random_", "uniform_",
+)
+
+
+def drawing(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that draws on the host only with generators of the host."""
+
+    @functools.wraps(original)
+    def draw(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not is_simulated(self) and checks.is_simulated_generator(kwargs.get("generator")):
+            checks.generator(kwargs["generator"], None)
+        return original(self, *args, **kwargs)
+
+    return draw
+
+
+def type_as(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.type_as``."""
+
+    def type_as(self: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return self.to(other.device, other.dtype)
+
+    return type_as
+
+
+def copy_(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.copy_``, whose gradient goes back to the source's device."""
+
+    def copy_(self: torch.Tensor, src: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+        crosses = is_simulated(self) != is_simulated(src)
+        if crosses and src.requires_grad and torch.is_grad_enabled():
+            src = src.to(self.device)
+        result: torch.Tensor = original(self, src, non_blocking)
+        return result
+
+    return copy_
+
+
+def new(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Tensor.new``, an old way to make a tensor like another."""
+
+    def new(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if not is_simulated(self):
+            return original(self, *args, **kwargs)
+        if len(args) == 1 and not isinstance(args[0], (int, torch.Size)):
+            return torch.tensor(args[0], dtype=self.dtype, device=self.device)
+        size = args[0] if args and isinstance(args[0], torch.Size) else args
+        return torch.empty(size or (0,), dtype=self.dtype, device=self.device)
+
+    return new
+
+
+def one_hot(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.nn.functional.one_hot``: on CUDA a class too large fails on the device."""
+
+    def one_hot(tensor: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+        if not is_simulated(tensor):
+            return original(tensor, num_classes)  # type: ignore[no-any-return]
+        if tensor.dtype != torch.int64:
+            raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+        if num_classes < 0:
+            num_classes = int(tensor.max().item()) + 1
+        new = torch.zeros((*tensor.shape, num_classes), dtype=torch.int64, device=tensor.device)
+        return new.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+    return one_hot
+
+
+def set_default_tensor_type(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``torch.set_default_tensor_type``."""
+
+    def set_default_tensor_type(t: Any, /) -> None:
+        name = t if isinstance(t, str) else _legacy_name(t)
+        if name is None or not name.startswith("torch.cuda."):
+            original(t)
+            return
+        torch.set_default_dtype(_TYPES[name.split(".")[-1].removesuffix("Tensor")])
+        torch.set_default_device("cuda")
+
+    return set_default_tensor_type
+
+
 #: Method name -> what makes its replacement from the original.
 METHODS: dict[str, Callable[[Any], Any]] = {
     "to": to,
@@ -234,6 +320,9 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "pin_memory": pin_memory,
     "is_pinned": is_pinned,
     "data": data,
+    "type_as": type_as,
+    "copy_": copy_,
+    "new": new,
 }
 
 for _name in ("to", "cuda", "cpu", "type"):

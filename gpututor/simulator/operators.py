@@ -6,6 +6,7 @@ keeps what that says in a `Plan`; later calls allocate, queue and return.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,10 +26,11 @@ _backward_node = torch._C._current_autograd_node
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 _WAITING = {aten.equal.default, aten._linalg_check_errors.default, aten.bincount.default}
+_WAITING.add(aten._embedding_bag.default)  # what it saves for backward has other sizes on the CPU
 
 #: Computed in float32 and rounded once where an argument is of half precision: the CPU's own
 #: half-precision kernels are missing or far slower, and round more often than CUDA's.
-_SAVES_OTHERWISE = ("native_batch_norm", "_native_batch_norm", "_batch_norm", "_embedding_bag")
+_SAVES_OTHERWISE = ("native_batch_norm", "_native_batch_norm", "_batch_norm")
 _HALF = (torch.float16, torch.bfloat16)
 
 Handler = Callable[["Operator", Any, Any], Any]
@@ -80,12 +82,13 @@ class Plan:
         Compute in float32 and round.
     """
 
-    __slots__ = ("device", "news", "returns", "seconds", "share", "single", "upcast", "waits")
+    __slots__ = ("device", "news", "resized", "returns", "seconds", "share", "single", "upcast", "waits")
 
     def __init__(self, device: Device) -> None:
         self.device = device
         self.waits = False
         self.upcast = False
+        self.resized = False
         self.returns: list[Any] = []
         self.news: list[Geometry] = []
         self.single = True
@@ -142,10 +145,15 @@ class Kernel:
             args = _exchange(args, copies)
             kwargs = _exchange(kwargs, copies) if kwargs else kwargs
             self._results = [(raw, copies[id(raw)]) for raw in self._mutated]
-        if self._upcast:
-            result = _in_float32(self._func, args, kwargs, self._results)
-        else:
-            result = self._func(*args, **kwargs)
+        try:
+            if self._upcast:
+                result = _in_float32(self._func, args, kwargs, self._results)
+            else:
+                result = self._func(*args, **kwargs)
+        except RuntimeError as error:
+            if "ZeroDivisionError" not in str(error):
+                raise
+            result = _divide_by_zero(self._func, args, kwargs)
         if self._news:
             found = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
             if self._mutated:
@@ -175,6 +183,14 @@ class Kernel:
         """Let the device fail."""
         self._results = []
         self._device.poison(self._name, error)
+
+
+def _divide_by_zero(func: Any, args: Any, kwargs: Any) -> Any:
+    """Divide integers, by zero too: a CUDA kernel does not complain and gives some number."""
+    divisor = args[1]
+    if not isinstance(divisor, torch.Tensor):
+        divisor = torch.tensor(divisor)
+    return func(args[0], torch.where(divisor == 0, -1, divisor), *args[2:], **kwargs)
 
 
 def _flat(value: Any) -> Sequence[Any]:
@@ -232,6 +248,7 @@ class Operator:
         self.func = func
         schema = func._schema
         self.name = schema.name.removeprefix("aten::")
+        self.base = func.overloadpacket.__name__.rstrip("_") or self.name
         self.schema = schema
         self.writes = [
             (position, argument.name)
@@ -250,6 +267,8 @@ class Operator:
             self.waits = False  # it depends on whether the indices are masks: see _plan
         self.plans: dict[tuple[Any, ...], Plan] = {}
         handler = special.get(func) or special.get(func.overloadpacket)
+        if handler is None and self.name.startswith("_foreach"):
+            handler = _foreach
         if torch.Tag.inplace_view in func.tags:
             self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
         else:
@@ -297,6 +316,8 @@ class Operator:
         plan = self.plans.get(signature)
         if plan is None or not plan.device.alive:
             plan = self._plan(args, kwargs)
+            if plan.resized:  # an out= of another size: it has the right one now
+                return self.kernel(args, kwargs)
             if len(self.plans) > 10_000:
                 self.plans.clear()
             self.plans[signature] = plan
@@ -375,6 +396,8 @@ class Operator:
         except NotImplementedError:
             plan.waits = True  # no meta kernel: the host runs it and waits
             return plan
+        except Exception as error:
+            raise self._host_error(args, kwargs) or error from None
         if any(value.layout != torch.strided for value in _flat(result)):
             raise NotSimulatedError(f"{self.func}: a sparse result")
         self._read_returns(plan, args, kwargs, result, metas)
@@ -387,6 +410,36 @@ class Operator:
             ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
         )
         return plan
+
+    def _host_error(self, args: Any, kwargs: Any) -> BaseException | None:
+        """Return what the CPU's kernel says of arguments that the meta kernel refuses.
+
+        Its words are CUDA's more often than those of the meta kernel.
+        """
+        stand_ins: dict[int, torch.Tensor] = {}
+
+        def stand_in(value: Any) -> Any:
+            if not _is_tensor(value):
+                return value
+            if id(value) not in stand_ins:
+                new = torch.empty_strided(
+                    value.shape, value.stride(), dtype=value.dtype, device="cpu"
+                )
+                stand_ins[id(value)] = new.zero_()
+            return stand_ins[id(value)]
+
+        try:
+            with torch._C.DisableTorchFunction():
+                like_args, like_kwargs = pytree.tree_map(stand_in, (args, kwargs))
+                like_kwargs.pop("generator", None)
+                self.func(*like_args, **like_kwargs)
+        except Exception as error:
+            text = re.sub(r"\btorch\.(\w+Tensor)\b", r"torch.cuda.\1", str(error))
+            try:
+                return type(error)(text)
+            except TypeError:
+                return error
+        return None
 
     def _read_returns(
         self,
@@ -425,7 +478,8 @@ class Operator:
             if isinstance(value, torch.Tensor) and id(value) in metas:
                 meta = metas[id(value)]
                 if meta.shape != value.shape:
-                    resize(value, tuple(meta.shape))
+                    resize(value, tuple(meta.shape))  # type: ignore[arg-type]
+                    plan.resized = True
         return
 
     def _results(self, plan: Plan, wrappers: list[Tensor], args: Any, kwargs: Any) -> Any:
@@ -563,7 +617,11 @@ def set_geometry(base: Tensor, raw: torch.Tensor) -> None:
     """Make `base` show `raw` from now on, a view of the same block or of another."""
     spec = _geometry_of(raw, base._geometry.device)
     offset = raw.storage_offset() - base._block.first(raw.dtype)
-    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+    with (
+        torch._C._DisableTorchDispatch(),
+        torch._C.DisableTorchFunction(),
+        torch._C._AutoDispatchBelowAutograd(),
+    ):
         # C++ keeps the geometry of the wrapper, over a storage that nobody reads.
         room = offset * spec.dtype.itemsize + spec.nbytes
         aten.set_.source_Storage_storage_offset(
@@ -593,6 +651,39 @@ def resize(base: Tensor, size: tuple[int, ...]) -> None:
         offset = 0
         base._block = block
     set_geometry(base, block.view(spec.size, spec.stride, spec.dtype, offset))
+
+
+@handles(aten.index_put_.default, aten._index_put_impl_.default)
+def _index_put(operator: Operator, args: Any, kwargs: Any) -> Any:
+    target = args[0]
+    if tensor.is_simulated(target):
+        return operator.kernel(args, kwargs)
+    checks.common_device(operator, args, kwargs)
+    host = pytree.tree_map(lambda v: v.cpu() if tensor.is_simulated(v) else v, list(args[1:]))
+    return operator.func(target, *host, **kwargs)
+
+
+def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
+    """Run on lists; where their tensors are on several devices, one by one, as PyTorch does."""
+    leaves = [value for value in pytree.tree_leaves((args, kwargs)) if _is_tensor(value)]
+    if all(value.device == leaves[0].device for value in leaves):
+        return operator.kernel(args, kwargs)
+    count = len(args[0])
+
+    def part(value: Any, place: int) -> Any:
+        is_list = isinstance(value, (list, tuple)) and len(value) == count
+        return [value[place]] if is_list else value
+
+    found: list[Any] = []
+    for place in range(count):
+        one = [part(value, place) for value in args]
+        named = {name: part(value, place) for name, value in kwargs.items()}
+        if any(tensor.is_simulated(value) for value in pytree.tree_leaves((one, named))):
+            result = operator.kernel(one, named)
+        else:
+            result = operator.func(*one, **named)
+        found.extend(result or [])
+    return found if operator.schema.returns else None
 
 
 @handles(aten.resize_.default)

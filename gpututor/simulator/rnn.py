@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import checks, runtime
+from . import autocast, checks, runtime
 from .copy import empty
 from .cost import peak
 from .operators import Kernel
@@ -198,6 +198,12 @@ def make(name: str, original: Layer) -> Callable[..., Any]:
         tensors = [value, *states, *weights]
         if not any(is_simulated(part) for part in tensors):
             return original(*args)
+        lower = autocast.lower_precision()
+        if lower is not None:
+            value = value.to(lower)
+            states = [part.to(lower) for part in states]
+            tensors = [value, *states, *(part.to(lower) for part in weights)]
+            weights = tensors[1 + len(states) :]
         _check(value, states, weights)
         has_biases, layers, dropout, train, bidirectional = args[4:9] if packed else args[3:8]
         call = _Call(
@@ -250,6 +256,11 @@ def pack(original: Callable[..., Any]) -> Callable[..., Any]:
     def pack(value: torch.Tensor, lengths: torch.Tensor, batch_first: bool) -> Any:
         if not is_simulated(value):
             return original(value, lengths, batch_first)
+        if is_simulated(lengths):
+            raise RuntimeError(
+                "'lengths' argument should be a 1D CPU int64 tensor, but got 1D "
+                f"{lengths.device} Long tensor"
+            )
         padded = value.transpose(0, 1) if batch_first else value
         with torch._C.DisableTorchFunction():
             like = torch.empty(padded.shape[:2], dtype=torch.uint8, device="cpu")

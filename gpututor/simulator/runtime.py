@@ -45,6 +45,7 @@ class Simulation:
             Device(index, spec.profile, spec.memory, self.engine) for index in range(spec.count)
         ]
         self.initialized = False
+        self.asked = False  # for the number of devices
         self.forked = False
         self.side_streams = False  # has any stream but the default one ever been current?
         self.thread = _ThreadState()

@@ -94,6 +94,14 @@ class Storage(torch.UntypedStorage):
     def _write_file(self, *args: Any) -> Any:
         return self.cpu()._write_file(*args)
 
+    def _set_from_file(self, *args: Any) -> Any:
+        host = torch.UntypedStorage(self.nbytes())
+        host._set_from_file(*args)
+        with torch._C.DisableTorchFunction():
+            values = torch.empty(0, dtype=torch.uint8, device="cpu").set_(host)
+        copy_between(self._bytes(), values, False)
+        return self
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Storage) and other._block is self._block
 

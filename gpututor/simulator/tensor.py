@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _make_wrapper = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
 
 
+_grad: Any = torch._C.TensorBase.grad
+
+
 class Geometry:
     """Size, stride, dtype and device of a tensor; one object for equal ones.
 
@@ -112,13 +115,32 @@ class Tensor(torch.Tensor):
     @property
     def data(self) -> torch.Tensor:  # type: ignore[override]
         """The same values without their history."""
-        return self.detach()
+        return wrap_view(self._raw, self)  # with a version counter of its own
 
     @data.setter
     def data(self, value: torch.Tensor) -> None:
         from .copy import replace
 
         replace(self, value)
+
+    @property
+    def grad(self) -> Any:  # type: ignore[override]
+        """Its gradient, or None."""
+        return _grad.__get__(self)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if isinstance(value, torch.Tensor) and value.device != self.device:
+            raise RuntimeError(
+                f"attempting to assign a gradient with device type '{value.device.type}' to a "
+                f"tensor with device type '{self.device.type}'. Please ensure that the gradient "
+                "and the tensor are on the same device"
+            )
+        _grad.__set__(self, value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        _grad.__delete__(self)
 
     @property
     def itemsize(self) -> int:  # type: ignore[override]
@@ -231,6 +253,8 @@ class Tensor(torch.Tensor):
 
     def record_stream(self, stream: Any) -> None:  # type: ignore[override]
         """Keep its memory from being used again before `stream` is done with it."""
+        if not isinstance(stream, torch.Stream):
+            raise RuntimeError("unknown parameter type")
         self._block.used_on(runtime.current().state_of(stream))
 
 
