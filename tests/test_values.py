@@ -46,11 +46,11 @@ def perceptron() -> nn.Module:
 
 def convolutional() -> nn.Module:
     return nn.Sequential(
-        nn.Conv2d(3, 8, 3, padding=1),
+        nn.Conv2d(3, 8, 3, padding=1, bias=False),  # a bias before batch norm has no gradient
         nn.BatchNorm2d(8),
         nn.ReLU(),
         nn.MaxPool2d(2),
-        nn.Conv2d(8, 16, 3),
+        nn.Conv2d(8, 16, 3, bias=False),
         nn.BatchNorm2d(16),
         nn.GELU(),
         nn.AdaptiveAvgPool2d(1),

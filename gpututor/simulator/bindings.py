@@ -109,7 +109,8 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         simulation.asked = True  # asking is enough to spoil a fork, as with the CUDA runtime
         return len(devices)
 
-    bind("_cuda_getArchFlags")(lambda: None)
+    major, minor = simulation.spec.profile.capability
+    bind("_cuda_getArchFlags")(lambda: f"sm_{major}{minor}")
     bind("_cuda_getCompiledVersion")(lambda: 0)
     bind("_cuda_hasPrimaryContext")(lambda index: simulation.initialized)
     bind("_cuda_getDevice", "_accelerator_getDeviceIndex", "_accelerator_hooks_get_current_device")(
@@ -148,10 +149,13 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         device = simulation.device()
         device.sleep(simulation.launch_stream(device), int(cycles))
 
-    bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces", "_cuda_set_sync_debug_mode")(
-        lambda *args: None
-    )
-    bind("_cuda_get_sync_debug_mode")(lambda: 0)
+    bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces")(lambda *args: None)
+
+    @bind("_cuda_set_sync_debug_mode")
+    def set_sync_debug_mode(mode: int) -> None:
+        simulation.sync_debug = mode
+
+    bind("_cuda_get_sync_debug_mode")(lambda: simulation.sync_debug)
     bind("_cuda_isCurrentStreamCapturing")(lambda: False)
     bind("_cuda_getAllocatorBackend")(lambda: "native")
 
@@ -243,7 +247,7 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
         }
 
     def mem_get_info(index: int) -> tuple[int, int]:
-        allocator = memory(index)
+        allocator = simulation.device(index).memory
         allocator.collect()
         return (allocator.capacity - allocator.reserved(), allocator.capacity)
 

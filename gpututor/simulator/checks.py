@@ -285,3 +285,36 @@ def usable() -> None:
     """Raise in a forked child, as CUDA does."""
     if runtime.current().forked:
         runtime.refuse_fork()
+
+
+def composite(name: str, args: Any, kwargs: Any) -> None:
+    """Raise where a composite function looks at devices before any of its kernels does."""
+    if name == "scaled_dot_product_attention":
+        query, key, value = (
+            args[place] if place < len(args) else kwargs[word]
+            for place, word in enumerate(("query", "key", "value"))
+        )
+        if not query.device == key.device == value.device:
+            raise RuntimeError(
+                "Expected query, key, and value to have the same device type, but got "
+                f"query.device: {query.device} key.device: {key.device} and value.device: "
+                f"{value.device} instead."
+            )
+    elif name == "meshgrid":
+        if len({leaf.device for leaf in pytree.tree_leaves(args)}) > 1:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
+    elif name == "stft":
+        window = kwargs.get("window", args[4] if len(args) > 4 else None)
+        if window is not None and window.device != args[0].device:
+            raise RuntimeError(
+                "stft input and window must be on the same device but got self on "
+                f"{args[0].device} and window on {window.device}"
+            )
+    elif name == "take_along_dim":
+        indices = args[1] if len(args) > 1 else kwargs["indices"]
+        if indices.device != args[0].device:
+            place = args[0].device
+            raise RuntimeError(
+                f"Expected tensor to have {place} Device, but got tensor with {indices.device} "
+                "Device (while checking arguments for torch.take_along_dim():)"
+            )

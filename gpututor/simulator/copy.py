@@ -154,6 +154,8 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
     if inward:
         target._block.written = end  # type: ignore[attr-defined]
     if not (non_blocking and is_pinned):
+        if not non_blocking:
+            simulation.warn_of_wait()
         device.wait(end)
 
 
@@ -217,6 +219,7 @@ def _item(operator: Any, args: Any, kwargs: Any) -> Any:
     stream = runtime.current().launch_stream(device)
     profile = device.profile
     seconds = profile.copy_latency * profile.slowdown
+    runtime.current().warn_of_wait()
     end = device.launch(stream, seconds, None, resource=device.copies_out)
     device.wait(end)
     return operator.func(source._raw)

@@ -69,7 +69,9 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             kwargs["device"] = device
             return _on_device(name, original, args, kwargs)
         generator = kwargs.get("generator")
-        if checks.is_simulated_generator(generator):
+        if checks.is_simulated_generator(generator) and (
+            device is not None or not torch._C._len_torch_function_stack()
+        ):
             checks.generator(generator, None)
         if name in _FROM_HOST and args and (device is not None or name == "tensor"):
             args = (_to_host(args[0], device), *args[1:])
@@ -159,6 +161,8 @@ def fill(
 ) -> None:
     """Launch what gives a new tensor its values: `original`, on the host."""
     device = new._geometry.device
+    if name == "normal" and len(args) > 1 and isinstance(args[1], (int, float)) and args[1] < 0:
+        raise RuntimeError("normal expects std >= 0.0, but found std " + str(args[1]))
     given = dict(kwargs, device="cpu")
     if name in _RANDOM:
         source = device.generator if generator is None else generator

@@ -16,7 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import factories, runtime
+from . import checks, factories, runtime
 from .copy import empty
 from .device import Device
 from .operators import aten, run
@@ -136,6 +136,7 @@ def composite(original: Callable[..., Any]) -> Callable[..., Any]:
         first = next((value for value in leaves if is_simulated(value)), None)
         if first is None:
             return original(*args, **kwargs)
+        checks.composite(original.__name__, args, kwargs)
         with Inside(first._geometry.device, backward=False):
             return original(*args, **kwargs)
 

@@ -8,6 +8,8 @@ import importlib
 import os
 import sys
 import threading
+import types
+import warnings
 from typing import Any
 
 import torch
@@ -26,10 +28,12 @@ from .stream import ExternalStream, GenericStream, Stream
 
 # PyTorch imports these at its first meta kernel and its first wrapper tensor. Imported here, they
 # neither delay a learner's first operator nor leave marks in torch that `uninstall` would miss.
-importlib.import_module("torch._dynamo")
-importlib.import_module("torch._decomp.decompositions_for_jvp")
-if torch.distributed.is_available():
-    importlib.import_module("torch.distributed.tensor")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's, about its own use of jit
+    importlib.import_module("torch._dynamo")
+    importlib.import_module("torch._decomp.decompositions_for_jvp")
+    if torch.distributed.is_available():
+        importlib.import_module("torch.distributed.tensor")
 
 _ABSENT = object()
 
@@ -171,6 +175,9 @@ def _install(simulation: Simulation) -> None:
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
     for owner in (torch, torch.Tensor):
         change(owner, "tensor_split", methods.tensor_split(owner.tensor_split))
+    change(cuda.nccl, "is_available", lambda tensors: False)
+    change(cuda.nvtx, "_nvtx", _Nvtx())
+    _install_device()
     change(torch.backends.cudnn, "is_acceptable", lambda value: False)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
@@ -190,9 +197,58 @@ def _install_factories() -> None:
         replacement = replacements.setdefault(original, factories.make(name, original))
         change(module, name, replacement)
     for module, name, original in found["like"]:
-        change(module, name, factories.make_like(name, original))
-    default = factories.DefaultDevice(replacements)
+        replacement = replacements[original] = factories.make_like(name, original)
+        change(module, name, replacement)
+    _replace_imported({id(original): new for original, new in replacements.items()})
+    default = factories.DefaultDevice(
+        {original: replacements[original] for _, _, original in found["make"]}
+    )
     change(DeviceContext, "__torch_function__", default.method())
+
+
+class _Nvtx:
+    """Ranges for a profiler that is not there: they only annotate, so they do nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args: -2  # what the library answers where no profiler listens
+
+
+class _DeviceType(type):
+    """Lets ``torch.device(0)`` mean ``cuda:0`` where PyTorch was built without CUDA."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], int) and not isinstance(args[0], bool):
+            return _Device("cuda", *args, **kwargs)
+        return _Device(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, _Device)
+
+
+_Device = torch.device
+
+
+def _install_device() -> None:
+    try:
+        torch.device(0)
+    except RuntimeError:
+        body = {"__module__": "torch", "__qualname__": "device"}
+        _changes.set(torch, "device", _DeviceType("device", (), body))
+
+
+def _replace_imported(replacements: dict[int, Any]) -> None:
+    """Replace functions that other modules have imported by name: ``from torch import zeros``."""
+    own = __name__.rpartition(".")[0]
+    for name, module in list(sys.modules.items()):
+        if not isinstance(module, types.ModuleType) or name.startswith(own):
+            continue
+        attributes = vars(module)
+        if replacements.keys().isdisjoint(map(id, list(attributes.values()))):
+            continue
+        for attribute, value in list(attributes.items()):
+            replacement = replacements.get(id(value))
+            if replacement is not None and name != "torch._C._VariableFunctions":
+                _changes.set(module, attribute, replacement)
 
 
 def _refuse(name: str) -> Any:

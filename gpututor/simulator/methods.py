@@ -11,10 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.nn.parameter import UninitializedTensorMixin
 
 from . import checks, pinned
 from .copy import replace
 from .copy import to as copy_to
+from .errors import NotSimulatedError
 from .factories import simulated_device, wanted_device
 from .tensor import Tensor, check_alive, is_simulated
 
@@ -57,6 +59,10 @@ def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _move(tensor: torch.Tensor, wanted: dict[str, Any]) -> torch.Tensor:
+    if isinstance(tensor, UninitializedTensorMixin):
+        raise NotSimulatedError(
+            "moving a lazy module before its first call (call it once on the host first)"
+        )
     if is_simulated(tensor):
         check_alive(tensor)  # type: ignore[arg-type]
     device = wanted["device"] or tensor.device

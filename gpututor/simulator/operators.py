@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
 from . import checks, runtime, tensor
@@ -183,6 +184,14 @@ class Kernel:
         """Let the device fail."""
         self._results = []
         self._device.poison(self._name, error)
+
+
+def _channels_last(result: torch.Tensor, args: Any) -> torch.Tensor:
+    """Give a convolution's result the layout that cuDNN gives it: channels last if asked for."""
+    for value in args[:2]:
+        if suggest_memory_format(value) in (torch.channels_last, torch.channels_last_3d):
+            return result.contiguous(memory_format=suggest_memory_format(value))
+    return result
 
 
 def _divide_by_zero(func: Any, args: Any, kwargs: Any) -> Any:
@@ -398,6 +407,8 @@ class Operator:
             return plan
         except Exception as error:
             raise self._host_error(args, kwargs) or error from None
+        if self.base == "convolution":
+            result = _channels_last(result, meta_args)
         if any(value.layout != torch.strided for value in _flat(result)):
             raise NotSimulatedError(f"{self.func}: a sparse result")
         self._read_returns(plan, args, kwargs, result, metas)
@@ -532,6 +543,7 @@ class Operator:
     ) -> Any:
         """Run an operator whose result the host needs: wait, compute, and wait for its time."""
         device.launch(stream, device.shortest, None)
+        runtime.current().warn_of_wait()
         device.wait(stream.end)
         try:
             result = self.compute(*raw, **raw_kwargs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -47,6 +48,7 @@ class Simulation:
         self.initialized = False
         self.asked = False  # for the number of devices
         self.forked = False
+        self.sync_debug = 0  # 0: say nothing when the host waits, 1: warn, 2: raise
         self.side_streams = False  # has any stream but the default one ever been current?
         self.thread = _ThreadState()
         self._histories: list[list[tuple[int, dict[int, StreamState]]]] = []
@@ -137,6 +139,13 @@ class Simulation:
             state = joined.pop()
             here = self.stream(state.device)
             here.end = max(here.end, state.end)
+
+    def warn_of_wait(self) -> None:
+        """Say that the host waits, if ``torch.cuda.set_sync_debug_mode`` asked for it."""
+        if self.sync_debug == 1:
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=3)
+        elif self.sync_debug == 2:
+            raise RuntimeError("called a synchronizing CUDA operation")
 
     def state_of(self, stream: Any) -> StreamState:
         """Return what the device knows of a public stream object."""

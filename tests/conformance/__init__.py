@@ -1,0 +1,1 @@
+"""Small programs that answer alike on CUDA and on the simulator."""
