@@ -87,7 +87,9 @@ def test_backward_runs_on_the_stream_of_its_forward() -> None:
     for _ in range(8):
         y = y @ host
     (right,) = torch.autograd.grad(y.sum(), host)
-    torch.testing.assert_close(gradient.cpu(), right, rtol=1e-3, atol=1.0 + right.abs().max() * 1e-4)
+    torch.testing.assert_close(
+        gradient.cpu(), right, rtol=1e-3, atol=1.0 + right.abs().max() * 1e-4
+    )
 
 
 def test_host_random_numbers_are_undisturbed() -> None:

@@ -21,8 +21,15 @@ def _picture() -> dict[str, dict[str, Any]]:
     for name, module in sorted(sys.modules.items()):
         if isinstance(module, ModuleType) and name.split(".")[0] == "torch":
             owners[name] = module
-    for kind in (torch.Tensor, nn.Parameter, nn.Module, torch.UntypedStorage, torch.autocast,
-                 torch.utils._device.DeviceContext, threading.Thread):
+    for kind in (
+        torch.Tensor,
+        nn.Parameter,
+        nn.Module,
+        torch.UntypedStorage,
+        torch.autocast,
+        torch.utils._device.DeviceContext,
+        threading.Thread,
+    ):
         owners[f"{kind.__module__}.{kind.__qualname__}"] = kind
     return {name: dict(vars(owner)) for name, owner in owners.items()}
 
@@ -74,8 +81,17 @@ def test_tensors_that_outlive_stop_say_so() -> None:
     a, one = torch.ones(3, device="cuda"), torch.ones((), device="cuda")
     stream = torch.cuda.Stream()
     gpututor.stop()
-    for use in (lambda: a + 1, lambda: a.cpu(), lambda: one.item(), lambda: a[0], lambda: repr(a),
-                lambda: a.tolist(), lambda: a.to("cpu"), stream.synchronize, lambda: a.add_(1)):
+    for use in (
+        lambda: a + 1,
+        lambda: a.cpu(),
+        lambda: one.item(),
+        lambda: a[0],
+        lambda: repr(a),
+        lambda: a.tolist(),
+        lambda: a.to("cpu"),
+        stream.synchronize,
+        lambda: a.add_(1),
+    ):
         with pytest.raises(RuntimeError, match="stopped"):
             use()
 

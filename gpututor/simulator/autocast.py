@@ -16,31 +16,19 @@ from .tensor import is_simulated
 
 #: Functions that run in the lower precision.
 LOWER = frozenset(
-    """_convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d
-    conv_transpose3d convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot vecdot
-    linear addbmm baddbmm bmm chain_matmul multi_dot lstm_cell gru_cell rnn_tanh_cell
-    rnn_relu_cell scaled_dot_product_attention lstm gru rnn_tanh rnn_relu __matmul__
-    __rmatmul__""".split()
+    ["_convolution", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "prelu", "addmm", "addmv", "addr", "matmul", "einsum", "mm", "mv", "linalg_vecdot", "vecdot", "linear", "addbmm", "baddbmm", "bmm", "chain_matmul", "multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu", "__matmul__", "__rmatmul__"]
 )
 #: Functions that run in float32.
 WIDE = frozenset(
-    """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__
-    __rpow__ softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm
-    nuclear_norm cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss_nd
-    hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss
-    multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss
-    binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d
-    upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d
-    upsample_trilinear3d upsample_bicubic2d cross_entropy_loss""".split()
+    ["acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh", "tan", "pow", "__pow__", "__rpow__", "softplus", "layer_norm", "native_layer_norm", "rms_norm", "group_norm", "frobenius_norm", "nuclear_norm", "cosine_similarity", "poisson_nll_loss", "cosine_embedding_loss", "nll_loss", "nll_loss_nd", "hinge_embedding_loss", "kl_div", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss", "margin_ranking_loss", "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist", "renorm", "logsumexp", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d", "cross_entropy_loss"]
 )
 #: Functions that run in float32 unless told a dtype.
 WIDE_UNLESS_TOLD = frozenset(
-    """prod softmax log_softmax cumprod cumsum vector_norm matrix_norm norm sum""".split()
+    ["prod", "softmax", "log_softmax", "cumprod", "cumsum", "vector_norm", "matrix_norm", "norm", "sum"]
 )
 #: Functions whose arguments are brought to the widest type among them.
 PROMOTE = frozenset(
-    """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot
-    scatter_add""".split()
+    ["addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler", "index_put", "tensordot", "scatter_add"]
 )
 BANNED = "binary_cross_entropy"
 BANNED_TEXT = (
@@ -73,9 +61,7 @@ class Autocast(TorchFunctionMode):
         self._dtype = dtype
         self._cache: dict[int, tuple[torch.Tensor, torch.Tensor]] | None = {} if cache else None
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Cast and call."""
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
@@ -90,9 +76,7 @@ class Autocast(TorchFunctionMode):
             leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if _eligible(leaf)]
             if any(leaf.dtype == torch.float32 for leaf in leaves):
                 args, kwargs = self._cast((args, kwargs), torch.float32)
-        elif name == BANNED and any(
-            _eligible(leaf) for leaf in pytree.tree_leaves((args, kwargs))
-        ):
+        elif name == BANNED and any(_eligible(leaf) for leaf in pytree.tree_leaves((args, kwargs))):
             raise RuntimeError(BANNED_TEXT)
         return func(*args, **kwargs)
 
@@ -128,7 +112,7 @@ def lower_precision() -> torch.dtype | None:
 def enter(original: Any) -> Any:
     """Return ``torch.autocast.__enter__``."""
 
-    def __enter__(self: Any) -> Any:  # noqa: N807
+    def __enter__(self: Any) -> Any:
         result = original(self)
         modes = self.__dict__.setdefault("_simulated", [])
         if self.device == "cuda" and self._enabled:
@@ -145,7 +129,7 @@ def enter(original: Any) -> Any:
 def leave(original: Any) -> Any:
     """Return ``torch.autocast.__exit__``."""
 
-    def __exit__(self: Any, *error: Any) -> Any:  # noqa: N807
+    def __exit__(self: Any, *error: Any) -> Any:
         modes = self.__dict__.get("_simulated")
         if modes:
             modes.pop().__exit__(*error)
@@ -173,8 +157,6 @@ class _Off:
 class _Asleep(Autocast):
     """An autocast that is off for a while."""
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Call."""
         return func(*args, **(kwargs or {}))

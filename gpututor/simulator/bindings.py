@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation
@@ -62,7 +61,7 @@ DeviceProperties.__module__ = "torch.cuda"
 class _Cudart(types.SimpleNamespace):
     """The few functions of the CUDA runtime that Python code calls."""
 
-    class cudaError(int):  # noqa: N801
+    class cudaError(int):
         """An error code."""
 
         success = 0
@@ -104,6 +103,7 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         torch.cuda._get_device_properties = properties  # type: ignore[attr-defined]
 
     bind("_cuda_isInBadFork")(lambda: simulation.forked)
+
     @bind("_cuda_getDeviceCount", "_accelerator_hooks_device_count")
     def device_count() -> int:
         simulation.asked = True  # asking is enough to spoil a fork, as with the CUDA runtime
@@ -116,9 +116,9 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
     bind("_cuda_getDevice", "_accelerator_getDeviceIndex", "_accelerator_hooks_get_current_device")(
         lambda: simulation.thread.device
     )
-    bind(
-        "_cuda_setDevice", "_accelerator_setDeviceIndex", "_accelerator_hooks_set_current_device"
-    )(lambda index: None if index < 0 else _nothing(simulation.set_device(index)))
+    bind("_cuda_setDevice", "_accelerator_setDeviceIndex", "_accelerator_hooks_set_current_device")(
+        lambda index: None if index < 0 else _nothing(simulation.set_device(index))
+    )
 
     @bind(
         "_cuda_exchangeDevice",
@@ -139,9 +139,7 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
     def synchronize() -> None:
         simulation.device().synchronize()
 
-    bind("_accelerator_synchronizeDevice")(
-        lambda index: simulation.device(index).synchronize()
-    )
+    bind("_accelerator_synchronizeDevice")(lambda index: simulation.device(index).synchronize())
     bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
 
     @bind("_cuda_sleep")
@@ -196,9 +194,7 @@ def _bind_streams(simulation: Simulation, bind: Bind) -> None:
     def get_stream(index: int) -> Any:
         return torch.cuda.current_stream(index)
 
-    bind("_accelerator_setStream")(
-        lambda stream: set_stream(stream.stream_id, stream.device_index)
-    )
+    bind("_accelerator_setStream")(lambda stream: set_stream(stream.stream_id, stream.device_index))
 
 
 def _bind_memory(simulation: Simulation, bind: Bind) -> None:
@@ -255,16 +251,16 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
 
     class Cudart(_Cudart):
         @staticmethod
-        def cudaMemGetInfo(index: int) -> tuple[int, int]:  # noqa: N802
+        def cudaMemGetInfo(index: int) -> tuple[int, int]:
             return mem_get_info(index)
 
         @staticmethod
-        def cudaDeviceSynchronize() -> int:  # noqa: N802
+        def cudaDeviceSynchronize() -> int:
             simulation.device().synchronize()
             return 0
 
         @staticmethod
-        def cudaGetErrorString(code: int) -> str:  # noqa: N802
+        def cudaGetErrorString(code: int) -> str:
             return "no error" if not code else "unknown error"
 
         def __getattr__(self, name: str) -> Any:
@@ -337,9 +333,7 @@ def _bind_collectives(bind: Bind) -> None:
         return torch.cat([tensor.to(target, non_blocking=False) for tensor in tensors], dim)
 
     @bind("_gather_out")
-    def gather_out(
-        tensors: list[torch.Tensor], out: torch.Tensor, dim: int
-    ) -> torch.Tensor:
+    def gather_out(tensors: list[torch.Tensor], out: torch.Tensor, dim: int) -> torch.Tensor:
         return torch.cat([tensor.to(out.device) for tensor in tensors], dim, out=out)
 
 
@@ -352,5 +346,3 @@ def _refusal(name: str) -> Callable[..., Any]:
         raise NotSimulatedError(name)
 
     return refuse
-
-

@@ -26,12 +26,7 @@ _PUT = {"index_put", "_index_put_impl", "_unsafe_index_put"}
 _TAKE = {"index", "_unsafe_index"}
 #: Operators that TensorIterator checks: scalars of the host may take part.
 _ITERATED = set(
-    """add sub mul div rsub floor_divide true_divide remainder fmod pow atan2 copysign hypot
-    heaviside xlogy special_xlog1py special_zeta maximum minimum fmax fmin eq ne lt le gt ge
-    bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift __lshift__
-    __rshift__ logical_and logical_or logical_xor lerp addcmul addcdiv where mse_loss
-    smooth_l1_loss binary_cross_entropy binary_cross_entropy_with_logits index_fill fill
-    allclose isclose copy""".split()
+    ["add", "sub", "mul", "div", "rsub", "floor_divide", "true_divide", "remainder", "fmod", "pow", "atan2", "copysign", "hypot", "heaviside", "xlogy", "special_xlog1py", "special_zeta", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "logical_and", "logical_or", "logical_xor", "lerp", "addcmul", "addcdiv", "where", "mse_loss", "smooth_l1_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "index_fill", "fill", "allclose", "isclose", "copy"]
 )
 #: Argument names where the kernel behind an operator calls them otherwise.
 _RENAMED = {("embedding", "indices"): "index", ("mv", "self"): "mat", ("dot", "other"): "tensor"}
@@ -252,9 +247,7 @@ def _check_product(
                 f"{_C_TYPES.get(one, one)} != {_C_TYPES.get(other, other)}"
             )
         if operator.base == "addmm":
-            raise RuntimeError(
-                f"mat1 and mat2 must have the same dtype, but got {one} and {other}"
-            )
+            raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {one} and {other}")
         return
     if not a.is_floating_point and not a.is_complex:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{one}'")
@@ -271,9 +264,7 @@ def generator(value: Any, device: Device | None) -> None:
     wanted = "cpu" if device is None else "cuda"
     found = value.device.type
     if found != wanted:
-        raise RuntimeError(
-            f"Expected a '{wanted}' device type for generator but found '{found}'"
-        )
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{found}'")
 
 
 def is_simulated_generator(value: Any) -> bool:

@@ -21,12 +21,12 @@ class _ToCopy(torch.autograd.Function):
     """A copy to another device whose gradient goes back to the first."""
 
     @staticmethod
-    def forward(ctx: Any, source: torch.Tensor, plan: dict[str, Any]) -> torch.Tensor:  # noqa: D102
+    def forward(ctx: Any, source: torch.Tensor, plan: dict[str, Any]) -> torch.Tensor:
         ctx.device, ctx.dtype = source.device, source.dtype
         return transfer(source.detach(), **plan)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]  # noqa: D102
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
         return gradient.to(ctx.device, ctx.dtype), None
 
 

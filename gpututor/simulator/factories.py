@@ -36,9 +36,16 @@ _LIKE: dict[str, Callable[..., Any]] = {
         *(bounds if len(bounds) > 1 else (0, *bounds)), generator=generator
     ),
 }
-_NOT_SIMULATED = {"sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor",
-                  "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "nested_tensor",
-                  "empty_quantized"}
+_NOT_SIMULATED = {
+    "sparse_coo_tensor",
+    "sparse_compressed_tensor",
+    "sparse_csr_tensor",
+    "sparse_csc_tensor",
+    "sparse_bsr_tensor",
+    "sparse_bsc_tensor",
+    "nested_tensor",
+    "empty_quantized",
+}
 
 
 def wanted_device(device: Any) -> torch.device | None:
@@ -108,9 +115,7 @@ def _on_device(
     requires_grad = kwargs.pop("requires_grad", False)
     dtype = kwargs.get("dtype")
     if requires_grad and dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-        raise RuntimeError(
-            "Only Tensors of floating point and complex dtype can require gradients"
-        )
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     out = kwargs.get("out")
     if out is not None:
         result: torch.Tensor = original(*args, **kwargs)
@@ -275,7 +280,7 @@ class DefaultDevice:
         """Return the ``__torch_function__`` of ``DeviceContext``."""
         replacements, original = self._replacements, self._original
 
-        def __torch_function__(  # noqa: N807
+        def __torch_function__(
             self: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
         ) -> Any:
             if self.device.type == "cuda" and func in replacements:

@@ -67,9 +67,7 @@ class Inside(TorchDispatchMode):
         self._backward = backward
         self._simulated = simulated
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator, or make a tensor."""
         kwargs = kwargs or {}
         for value in args:
@@ -148,24 +146,71 @@ COMPOSITES: list[tuple[Any, tuple[str, ...]]] = [
     (
         torch,
         (
-            "bilinear", "block_diag", "cartesian_prod", "cdist", "combinations", "corrcoef",
-            "cosine_embedding_loss", "cov", "cross_entropy_loss", "ctc_loss", "cumprod", "diff",
-            "gradient", "histogramdd", "istft", "kron", "margin_ranking_loss", "meshgrid",
-            "mvlgamma", "nanquantile", "nuclear_norm", "pinverse", "prod", "quantile",
-            "range", "stft", "take_along_dim", "tensordot", "trapezoid", "trapz",
-            "triplet_margin_loss", "vander", "hinge_embedding_loss",
+            "bilinear",
+            "block_diag",
+            "cartesian_prod",
+            "cdist",
+            "combinations",
+            "corrcoef",
+            "cosine_embedding_loss",
+            "cov",
+            "cross_entropy_loss",
+            "ctc_loss",
+            "cumprod",
+            "diff",
+            "gradient",
+            "histogramdd",
+            "istft",
+            "kron",
+            "margin_ranking_loss",
+            "meshgrid",
+            "mvlgamma",
+            "nanquantile",
+            "nuclear_norm",
+            "pinverse",
+            "prod",
+            "quantile",
+            "range",
+            "stft",
+            "take_along_dim",
+            "tensordot",
+            "trapezoid",
+            "trapz",
+            "triplet_margin_loss",
+            "vander",
+            "hinge_embedding_loss",
         ),
     ),
     (
         torch.Tensor,
-        ("cov", "istft", "mvlgamma", "mvlgamma_", "nanquantile", "pinverse", "quantile", "stft",
-         "cumprod", "prod", "corrcoef", "diff", "take_along_dim"),
+        (
+            "cov",
+            "istft",
+            "mvlgamma",
+            "mvlgamma_",
+            "nanquantile",
+            "pinverse",
+            "quantile",
+            "stft",
+            "cumprod",
+            "prod",
+            "corrcoef",
+            "diff",
+            "take_along_dim",
+        ),
     ),
     (torch.linalg, ("cond", "matrix_rank", "pinv", "vander", "lstsq", "matrix_norm", "norm")),
     (
         torch.nn.functional,
-        ("scaled_dot_product_attention", "ctc_loss", "multi_head_attention_forward",
-         "interpolate", "embedding_bag", "fold", "affine_grid"),
+        (
+            "scaled_dot_product_attention",
+            "ctc_loss",
+            "multi_head_attention_forward",
+            "interpolate",
+            "embedding_bag",
+            "fold",
+            "affine_grid",
+        ),
     ),
     (torch.special, ("multigammaln",)),
     (torch.fft, ("hfft", "ihfft", "hfft2", "hfftn", "ihfft2", "ihfftn")),

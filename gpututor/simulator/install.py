@@ -19,7 +19,19 @@ from torch.amp import autocast_mode
 from torch.autograd import graph
 from torch.utils._device import DeviceContext
 
-from . import autocast, bindings, factories, inside, methods, random, randomness, rnn, runtime, storage, tensor
+from . import (
+    autocast,
+    bindings,
+    factories,
+    inside,
+    methods,
+    random,
+    randomness,
+    rnn,
+    runtime,
+    storage,
+    tensor,
+)
 from .errors import NotSimulatedError
 from .event import Event, GenericEvent
 from .profiles import Spec
@@ -147,9 +159,11 @@ def _install(simulation: Simulation) -> None:
     ):
         change(torch.Tensor, name, factories.make_new(name, getattr(torch.Tensor, name)))
 
-    change(torch, "set_default_tensor_type", methods.set_default_tensor_type(
-        torch.set_default_tensor_type
-    ))
+    change(
+        torch,
+        "set_default_tensor_type",
+        methods.set_default_tensor_type(torch.set_default_tensor_type),
+    )
     change(torch.nn.functional, "one_hot", methods.one_hot(torch.nn.functional.one_hot))
     for name in methods.DRAWING:
         change(torch.Tensor, name, methods.drawing(getattr(torch.Tensor, name)))

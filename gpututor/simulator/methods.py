@@ -90,9 +90,7 @@ def to(original: Callable[..., Any]) -> Callable[..., Any]:
             if not names_device:
                 return original(self, *args, **kwargs)
         wanted = _wanted(args, kwargs)
-        if not is_simulated(self) and (
-            wanted["device"] is None or wanted["device"].type != "cuda"
-        ):
+        if not is_simulated(self) and (wanted["device"] is None or wanted["device"].type != "cuda"):
             return original(self, *args, **kwargs)
         return _move(self, wanted)
 
@@ -141,7 +139,7 @@ def cpu(original: Callable[..., Any]) -> Callable[..., Any]:
 def type_(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``Tensor.type``."""
 
-    def type(  # noqa: A001
+    def type(
         self: torch.Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any
     ) -> Any:
         if dtype is None:
@@ -150,9 +148,11 @@ def type_(original: Callable[..., Any]) -> Callable[..., Any]:
             return f"torch.cuda.{_TYPE_NAMES.get(self.dtype, 'Float')}Tensor"
         name = dtype if isinstance(dtype, str) else _legacy_name(dtype)
         if name is None:  # a torch.dtype: the device stays
-            return original(self, dtype, non_blocking, **kwargs) if not is_simulated(
-                self
-            ) else _move(self, {"device": None, "dtype": dtype})
+            return (
+                original(self, dtype, non_blocking, **kwargs)
+                if not is_simulated(self)
+                else _move(self, {"device": None, "dtype": dtype})
+            )
         words = name.split(".")
         wanted = _TYPES.get(words[-1].removesuffix("Tensor"))
         if wanted is None or (not is_simulated(self) and "cuda" not in words):
@@ -160,9 +160,7 @@ def type_(original: Callable[..., Any]) -> Callable[..., Any]:
         device = torch.device("cuda" if "cuda" in words else "cpu")
         if is_simulated(self) and device.type == "cuda":
             device = self.device
-        return _move(
-            self, {"device": device, "dtype": wanted, "non_blocking": non_blocking}
-        )
+        return _move(self, {"device": device, "dtype": wanted, "non_blocking": non_blocking})
 
     return type
 
@@ -178,9 +176,7 @@ def pin_memory(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
         if is_simulated(self) or self.layout != torch.strided:
-            raise RuntimeError(
-                f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"
-            )
+            raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
         simulated_device(torch.device("cuda"))
         if pinned.is_pinned(self):
             return self
@@ -234,8 +230,16 @@ def tensor_split(original: Callable[..., Any]) -> Callable[..., Any]:
 
 #: Methods that draw random numbers.
 DRAWING = (
-    "bernoulli", "bernoulli_", "cauchy_", "exponential_", "geometric_", "log_normal_",
-    "multinomial", "normal_", "random_", "uniform_",
+    "bernoulli",
+    "bernoulli_",
+    "cauchy_",
+    "exponential_",
+    "geometric_",
+    "log_normal_",
+    "multinomial",
+    "normal_",
+    "random_",
+    "uniform_",
 )
 
 
@@ -349,7 +353,7 @@ def legacy_types() -> dict[str, LegacyType]:
     """Return stand-ins for ``torch.cuda.FloatTensor`` and its like."""
 
     def build(dtype: torch.dtype) -> Callable[..., Any]:
-        def __new__(cls: Any, *args: Any, device: Any = None) -> Any:  # noqa: N807
+        def __new__(cls: Any, *args: Any, device: Any = None) -> Any:
             target = wanted_device(device) or torch.device("cuda")
             if len(args) == 1 and not isinstance(args[0], (int, torch.Size)):
                 return torch.tensor(args[0], dtype=dtype, device=target)
@@ -365,5 +369,3 @@ def legacy_types() -> dict[str, LegacyType]:
             body = {"__new__": build(dtype), "dtype": dtype, "__module__": "torch.cuda"}
             found[full] = LegacyType(full, (), body)
     return found
-
-

@@ -83,7 +83,17 @@ class Plan:
         Compute in float32 and round.
     """
 
-    __slots__ = ("device", "news", "resized", "returns", "seconds", "share", "single", "upcast", "waits")
+    __slots__ = (
+        "device",
+        "news",
+        "resized",
+        "returns",
+        "seconds",
+        "share",
+        "single",
+        "upcast",
+        "waits",
+    )
 
     def __init__(self, device: Device) -> None:
         self.device = device
@@ -111,7 +121,15 @@ class Kernel:
     """One launch: reads its arguments when it starts, shows its results when it ends."""
 
     __slots__ = (
-        "_args", "_device", "_func", "_kwargs", "_mutated", "_name", "_news", "_results", "_upcast"
+        "_args",
+        "_device",
+        "_func",
+        "_kwargs",
+        "_mutated",
+        "_name",
+        "_news",
+        "_results",
+        "_upcast",
     )
 
     def __init__(
@@ -161,9 +179,7 @@ class Kernel:
                 ours = {id(copy) for _, copy in self._results}
                 found = [value for value in found if id(value) not in ours]
             if len(found) != len(self._news):
-                raise RuntimeError(
-                    f"{len(self._news)} results were expected and {len(found)} came"
-                )
+                raise RuntimeError(f"{len(self._news)} results were expected and {len(found)} came")
             for new, value in zip(self._news, found, strict=True):
                 if self._name.startswith(_SAVES_OTHERWISE) and value.shape != new.shape:
                     continue  # something saved for backward, of another size on the CPU
@@ -592,7 +608,10 @@ def _describe(values: Any, key: list[Any], raw: list[Any], blocks: list[Block]) 
             key.append(len(key) - start)
             raw.append(inner if kind is list else tuple(inner))
         elif isinstance(value, torch.Tensor):
-            if kind not in _HOST_TYPES and torch.utils._python_dispatch.is_traceable_wrapper_subclass(value):
+            if (
+                kind not in _HOST_TYPES
+                and torch.utils._python_dispatch.is_traceable_wrapper_subclass(value)
+            ):
                 raise NotSimulatedError(f"a tensor of type {kind.__name__} on a simulated device")
             # A tensor of the host: its values are taken when the kernel is launched.
             key.append((tuple(value.shape), value.stride(), value.dtype))

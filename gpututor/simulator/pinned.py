@@ -15,9 +15,7 @@ class _Buffer(bytearray):
 _buffers: weakref.WeakValueDictionary[int, _Buffer] = weakref.WeakValueDictionary()
 
 
-def empty_strided(
-    size: Sequence[int], stride: Sequence[int], dtype: torch.dtype
-) -> torch.Tensor:
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Return an uninitialised pinned tensor of the host."""
     extent = 0
     if all(size):

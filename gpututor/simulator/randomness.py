@@ -69,7 +69,7 @@ def _choice(operator: Any, args: Any, kwargs: Any) -> Any:
 def dropout(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``torch.dropout``: on CUDA it keeps a mask of one byte an element."""
 
-    def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:  # noqa: A002
+    def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         if is_simulated(input) and train and 0 < p < 1 and input.numel():
             result: torch.Tensor = torch.native_dropout(input, p, train)[0]
             return result

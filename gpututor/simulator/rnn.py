@@ -189,8 +189,10 @@ def make(name: str, original: Layer) -> Callable[..., Any]:
     """Return what stands in for ``torch.lstm``, ``torch.gru`` and the simple layers."""
 
     def layer(*args: Any) -> Any:
-        packed = isinstance(args[3], bool) is False and not isinstance(args[2], bool) and (
-            isinstance(args[1], torch.Tensor) and isinstance(args[3], (list, tuple))
+        packed = (
+            isinstance(args[3], bool) is False
+            and not isinstance(args[2], bool)
+            and (isinstance(args[1], torch.Tensor) and isinstance(args[3], (list, tuple)))
         )
         value = args[0]
         hidden, weights = (args[2], args[3]) if packed else (args[1], args[2])

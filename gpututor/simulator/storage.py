@@ -174,8 +174,8 @@ def set_storage(
         size = (0,)
     if not isinstance(source, Storage) or source._on is not device:
         raise RuntimeError(
-            f"Attempted to set the storage of a tensor on device \"{tensor.device}\" to a storage "
-            f"on different device \"{getattr(source, 'device', 'cpu')}\".  This is no longer "
+            f'Attempted to set the storage of a tensor on device "{tensor.device}" to a storage '
+            f'on different device "{getattr(source, "device", "cpu")}".  This is no longer '
             "allowed; the devices must match."
         )
     dtype = tensor.dtype

@@ -179,9 +179,7 @@ class Tensor(torch.Tensor):
 
     def pin_memory(self, device: Any = None) -> NoReturn:
         """Refuse: only tensors of the host can be pinned."""
-        raise RuntimeError(
-            f"cannot pin '{self.type()}' only dense CPU tensors can be pinned"
-        )
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
 
     def is_shared(self) -> bool:
         """Return True, as for every CUDA tensor."""
