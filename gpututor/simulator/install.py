@@ -41,7 +41,7 @@ from .stream import ExternalStream, GenericStream, Stream
 # PyTorch imports these at its first meta kernel and its first wrapper tensor. Imported here, they
 # neither delay a learner's first operator nor leave marks in torch that `uninstall` would miss.
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # PyTorch's, about its own use of jit
+    warnings.simplefilter("ignore")  # PyTorch's, about its own use of torch.jit
     importlib.import_module("torch._dynamo")
     importlib.import_module("torch._decomp.decompositions_for_jvp")
     if torch.distributed.is_available():

@@ -25,6 +25,7 @@ BY_NATURE: dict[str, str] = {
     "after_an_assert_matmul": "the message is cuBLAS's own",
     "assert_binary_cross_entropy": "whether the host notices at once is a matter of chance",
     "assert_multinomial_negative": "whether the host notices at once is a matter of chance",
+    "surfaces_at_backward": "whether the host notices at once is a matter of chance",
     "version_counter_error": "C++ prints the type of the tensor it believes in",
     "stream_context_of_class": "the message is of a C++ check",
 }
@@ -32,6 +33,7 @@ BY_NATURE: dict[str, str] = {
 #: Recorded with torch 2.11; later versions say it otherwise on real devices too.
 BY_VERSION: dict[str, str] = {
     "unused_input": "torch 2.13 names the index of the unused tensor",
+    "bool_minus_bool": "torch 2.14 raises NotImplementedError",
     "is_shared_and_meta": "torch 2.13 has no Tensor.names",
 }
 

@@ -138,18 +138,37 @@ def _facts() -> dict[str, Any]:
     }
 
 
-def _task(program: Program) -> Callable[[], Any]:
+def _task(program: Program, simulate: str | None) -> Callable[[], Any]:
     def task() -> Any:
         torch.set_num_threads(2)  # beside WORKERS - 1 others
-        return run(program.code)
+        if simulate:
+            import gpututor
+
+            gpututor.start(simulate=simulate)
+        start = time.perf_counter()
+        return {**run(program.code), "seconds": round(time.perf_counter() - start, 2)}
 
     return task
 
 
 def record(
-    programs: Iterable[Program], workers: int = WORKERS, limit: float = LIMIT
+    programs: Iterable[Program],
+    workers: int = WORKERS,
+    limit: float = LIMIT,
+    simulate: str | None = None,
 ) -> dict[str, Any]:
-    """Run the programs that this machine has devices for, and return the recording.
+    """Run the programs that there are devices for, and return the recording.
+
+    Parameters
+    ----------
+    programs : iterable of Program
+        What to run.
+    workers : int
+        How many at a time.
+    limit : float
+        Seconds for each.
+    simulate : str, optional
+        Run them on a simulated machine such as ``"T4x2"`` instead of on CUDA.
 
     Returns
     -------
@@ -157,12 +176,18 @@ def record(
         ``header`` (device, versions, date, and what failed), and ``programs``: by name,
         ``{code, gpus, out, warnings}``.
     """
-    found, failed = run_apart([("facts", _facts)], 1, 120.0)
-    if failed:
-        raise RuntimeError(f"cannot ask torch.cuda: {failed['facts']}")
-    header = found["facts"]
+    if simulate:
+        import gpututor  # imported once, here; started in each fork
+
+        header = {"device": simulate, "devices": 2, "torch": torch.__version__}
+        assert gpututor
+    else:
+        found, failed = run_apart([("facts", _facts)], 1, 120.0)
+        if failed:
+            raise RuntimeError(f"cannot ask torch.cuda: {failed['facts']}")
+        header = found["facts"]
     chosen = [p for p in programs if p.gpus <= header["devices"]]
-    results, failures = run_apart([(p.name, _task(p)) for p in chosen], workers, limit)
+    results, failures = run_apart([(p.name, _task(p, simulate)) for p in chosen], workers, limit)
     header["failed"] = failures
     recorded = {
         p.name: {"code": p.code, "gpus": p.gpus, **results[p.name]}
@@ -172,23 +197,35 @@ def record(
     return {"header": header, "programs": recorded}
 
 
+def _more(path: Path | None) -> list[Program]:
+    """Return the programs of a JSON file in the form of a recording."""
+    if path is None:
+        return []
+    return [
+        Program(f"behaviour_{name}", "behaviours", entry["code"], entry["gpus"])
+        for name, entry in json.loads(path.read_text()).items()
+    ]
+
+
 def main() -> int:
     """Write a recording; return 1 where a program crashed or took too long."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("path", type=Path, help="the JSON file to write")
     parser.add_argument("--group", action="append", help="only this group; may be repeated")
     parser.add_argument("--name", action="append", help="only this program; may be repeated")
+    parser.add_argument("--simulate", help="run on a simulated machine, such as T4x2@4GiB")
+    parser.add_argument("--also", type=Path, help="JSON file of more programs: name, code, gpus")
     parser.add_argument("--workers", type=int, default=WORKERS, help="how many at a time")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds for each program")
     options = parser.parse_args()
     chosen = [
         p
-        for p in PROGRAMS
+        for p in [*PROGRAMS, *_more(options.also)]
         if (not options.group or p.group in options.group)
         and (not options.name or p.name in options.name)
     ]
     start = time.monotonic()
-    recording = record(chosen, options.workers, options.limit)
+    recording = record(chosen, options.workers, options.limit, options.simulate)
     options.path.write_text(json.dumps(recording, indent=1, ensure_ascii=False) + "\n")
     failed = recording["header"]["failed"]
     done, seconds = len(recording["programs"]), time.monotonic() - start

@@ -10,9 +10,9 @@ import gzip
 import json
 import os
 import re
+import subprocess
 import sys
-import time
-from collections.abc import Callable
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,14 @@ import torch
 
 from .differences import BY_NATURE, BY_VERSION, NOT_YET
 from .programs import PROGRAMS
-from .record import run_apart
-from .runner import run
 
 DATA = Path(__file__).parents[1] / "data"
 LIMIT = 15.0  # seconds for one program
+RECORD = Path(__file__).with_name("record.py")
+BEHAVIOURS_FILE = DATA / "behaviours_h200.json"
 LONGEST = 5.0  # seconds in which a program has to be done once it runs
 
-BEHAVIOURS: dict[str, Any] = json.loads((DATA / "behaviours_h200.json").read_text())
+BEHAVIOURS: dict[str, Any] = json.loads(BEHAVIOURS_FILE.read_text())
 RECORDED: dict[str, Any] = json.loads(
     gzip.decompress((DATA / "conformance_h200.json.gz").read_bytes())
 )["programs"]
@@ -46,33 +46,18 @@ _REAL = torch.cuda.is_available() and not os.environ.get("GPUTUTOR_SIMULATE")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="programs run in forks")
 
 
-def _simulated(code: str) -> Callable[[], Any]:
-    def task() -> Any:
-        import gpututor
-
-        gpututor.start(simulate=_SPEC)
-        start = time.perf_counter()
-        return {**run(code), "seconds": time.perf_counter() - start}
-
-    return task
-
-
-def _real(code: str) -> Callable[[], Any]:
-    def task() -> Any:
-        torch.set_num_threads(2)
-        return {**run(code), "seconds": 0.0}
-
-    return task
-
-
 @functools.cache
 def _results(device: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Run all programs on `device`, each in a process of its own."""
-    make = _simulated if device == "simulated" else _real
-    count = torch.cuda.device_count() if device == "cuda" else 2
-    tasks = [(name, make(code)) for name, (code, gpus, _) in ALL.items() if gpus <= count]
-    workers = 3 if device == "simulated" else 12
-    return run_apart(tasks, workers, LIMIT if device == "simulated" else 60.0)
+    """Run all programs on `device`, in forks of a process that has not used torch yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording.json"
+        command = [sys.executable, str(RECORD), str(path), "--also", str(BEHAVIOURS_FILE)]
+        if device == "simulated":
+            command += ["--simulate", _SPEC, "--workers", "3", "--limit", str(LIMIT)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+        assert path.exists(), done.stdout + done.stderr
+        recording = json.loads(path.read_text())
+    return recording["programs"], recording["header"]["failed"]
 
 
 def _plain(text: str) -> str:
