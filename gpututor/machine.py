@@ -75,10 +75,11 @@ class Machine:
             f'margin:4px 0">{cells}</table>'
         )
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        if _shown_in_this_cell(self):
-            return {}
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+    def _ipython_display_(self) -> None:
+        if not _shown_in_this_cell(self):
+            from IPython.display import display
+
+            display({"text/plain": repr(self), "text/html": self._repr_html_()}, raw=True)
 
 
 _running: Machine | None = None

@@ -69,7 +69,7 @@ def tracked_files():
 
 def test_two_commands_of_one_line_each():
     first, second = commands()
-    assert first == [INSTALL + ".venv/bin/jupyter lab notebooks/00_start_here.ipynb"]
+    assert first == [INSTALL + ".venv/bin/jupyter lab --allow-root notebooks/00_start_here.ipynb"]
     assert second == [INSTALL + ".venv/bin/python -m pytest"]
 
 

@@ -71,11 +71,11 @@ def functions(simulation: Simulation) -> dict[str, Any]:
     """Return the functions to put into ``torch._C``, by name."""
     table: dict[str, Any] = {}
 
-    def bind(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def bind(*names: str) -> Callable[[Any], Any]:
+        def register(value: Any) -> Any:
             for name in names:
-                table[name] = function
-            return function
+                table[name] = value
+            return value
 
         return register
 
@@ -86,7 +86,7 @@ def functions(simulation: Simulation) -> dict[str, Any]:
     return table
 
 
-Bind = Callable[..., Callable[[Callable[..., Any]], Callable[..., Any]]]
+Bind = Callable[..., Callable[[Any], Any]]
 
 
 def _bind_devices(simulation: Simulation, bind: Bind) -> None:

@@ -24,10 +24,18 @@ Named = list[tuple[str, torch.Tensor]]
 
 _PUT = {"index_put", "_index_put_impl", "_unsafe_index_put"}
 _TAKE = {"index", "_unsafe_index"}
+# fmt: off
 #: Operators that TensorIterator checks: scalars of the host may take part.
-_ITERATED = set(
-    ["add", "sub", "mul", "div", "rsub", "floor_divide", "true_divide", "remainder", "fmod", "pow", "atan2", "copysign", "hypot", "heaviside", "xlogy", "special_xlog1py", "special_zeta", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__", "logical_and", "logical_or", "logical_xor", "lerp", "addcmul", "addcdiv", "where", "mse_loss", "smooth_l1_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "index_fill", "fill", "allclose", "isclose", "copy"]
-)
+_ITERATED = {
+    "add", "sub", "mul", "div", "rsub", "floor_divide", "true_divide", "remainder", "fmod", "pow",
+    "atan2", "copysign", "hypot", "heaviside", "xlogy", "special_xlog1py", "special_zeta",
+    "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le", "gt", "ge", "bitwise_and",
+    "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "__lshift__",
+    "__rshift__", "logical_and", "logical_or", "logical_xor", "lerp", "addcmul", "addcdiv", "where",
+    "mse_loss", "smooth_l1_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "index_fill", "fill", "allclose", "isclose", "copy",
+}
+# fmt: on
 #: Argument names where the kernel behind an operator calls them otherwise.
 _RENAMED = {("embedding", "indices"): "index", ("mv", "self"): "mat", ("dot", "other"): "tensor"}
 _PRODUCTS = {

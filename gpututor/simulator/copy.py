@@ -26,11 +26,11 @@ class _ToCopy(torch.autograd.Function):
         return transfer(source.detach(), **plan)
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
         return gradient.to(ctx.device, ctx.dtype), None
 
 
-_ToCopy._backward_cls.__name__ = "ToCopyBackward0"  # type: ignore[attr-defined]
+_ToCopy._backward_cls.__name__ = "ToCopyBackward0"
 
 
 def to(
@@ -52,14 +52,14 @@ def to(
                 source, dtype=dtype, memory_format=memory_format
             )
             return kept
-    plan = {
+    plan: dict[str, Any] = {
         "device": target,
         "dtype": dtype,
         "non_blocking": non_blocking,
         "memory_format": memory_format,
     }
     if source.requires_grad and torch.is_grad_enabled():
-        result: torch.Tensor = _ToCopy.apply(source, plan)
+        result: torch.Tensor = _ToCopy.apply(source, plan)  # type: ignore[no-untyped-call]
         return result
     return transfer(source.detach(), **plan)
 
@@ -122,7 +122,7 @@ def empty(
 
 def plain(value: torch.Tensor) -> torch.Tensor:
     """Return a tensor of the host with the geometry of `value`; its values are not to be read."""
-    return value._raw if is_simulated(value) else value  # type: ignore[attr-defined, no-any-return]
+    return value._raw if is_simulated(value) else value  # type: ignore[attr-defined]
 
 
 def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool) -> None:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import _tensor_str, nn
 
-if TYPE_CHECKING:
-    from .tensor import Tensor
 
-
-def tensor_text(tensor: Tensor) -> str:
+def tensor_text(tensor: torch.Tensor) -> str:
     """Return PyTorch's own text of `tensor`; reading the values waits for them."""
     with torch.no_grad(), torch._C.DisableTorchFunction():
         contents = None

@@ -37,7 +37,8 @@ _ADVICE = (
 #: What a CPU kernel says where a CUDA kernel's assertion would fail on the device.
 _ASSERTIONS = re.compile(
     r"out of bounds|out of range|should be between 0 and 1|probability tensor contains"
-    r"|in range|Expected Tensor with single nonzero value|p_in >= 0|invalid multinomial|expects all elements",
+    r"|in range|Expected Tensor with single nonzero value|p_in >= 0|invalid multinomial"
+    r"|expects all elements",
 )
 
 

@@ -90,7 +90,7 @@ class Event(_TorchEvent):
         """Return the milliseconds of simulated time from this event to `end_event`."""
         if not isinstance(end_event, _TorchEvent):
             raise RuntimeError("expected other to be a torch.cuda.Event object")
-        if not (self._timing and getattr(end_event, "_timing", False)):
+        if not (self._timing and isinstance(end_event, Event) and end_event._timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if self._state is None or end_event._state is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
@@ -101,7 +101,7 @@ class Event(_TorchEvent):
         return float((end_event._when - self._when) * 1e3)
 
     @property
-    def device(self) -> Any:
+    def device(self) -> Any:  # type: ignore[override]
         """The device it was recorded on, or None."""
         return None if self._state is None else self._state.device.torch_device
 
@@ -111,7 +111,7 @@ class Event(_TorchEvent):
         return 0 if self._state is None else id(self)
 
     @property
-    def event_id(self) -> int:
+    def event_id(self) -> int:  # type: ignore[override]
         """A number that stands for it; 0 before it is recorded."""
         return self.cuda_event
 

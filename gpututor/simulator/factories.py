@@ -196,7 +196,7 @@ def make_like(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def factory(*args: Any, **kwargs: Any) -> Any:
         device = wanted_device(kwargs.get("device"))
-        like = args[0] if args else kwargs.get("input")
+        like: Any = args[0] if args else kwargs.get("input")
         simulated = is_simulated(like)
         pin = kwargs.get("pin_memory")
         if not simulated and not pin and (device is None or device.type != "cuda"):
@@ -274,7 +274,7 @@ class DefaultDevice:
 
     def __init__(self, replacements: dict[Callable[..., Any], Callable[..., Any]]) -> None:
         self._replacements = replacements
-        self._original = DeviceContext.__torch_function__
+        self._original: Callable[..., Any] = DeviceContext.__torch_function__
 
     def method(self) -> Callable[..., Any]:
         """Return the ``__torch_function__`` of ``DeviceContext``."""

@@ -62,7 +62,7 @@ class Inside(TorchDispatchMode):
     """
 
     def __init__(self, device: Device, backward: bool, simulated: bool = True) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self._device = device
         self._backward = backward
         self._simulated = simulated
@@ -110,12 +110,15 @@ def backward(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
         for place, pair in enumerate(zip(outputs, args[0] if args else (), strict=False)):
             output, gradient = pair
-            if isinstance(output, torch.Tensor) and isinstance(gradient, torch.Tensor):
-                if output.device != gradient.device:
-                    raise RuntimeError(
-                        f"invalid gradient at index {place} - expected device {output.device} but "
-                        f"got {gradient.device}"
-                    )
+            if (
+                isinstance(output, torch.Tensor)
+                and isinstance(gradient, torch.Tensor)
+                and output.device != gradient.device
+            ):
+                raise RuntimeError(
+                    f"invalid gradient at index {place} - expected device {output.device} but "
+                    f"got {gradient.device}"
+                )
         first = next((value for value in outputs if is_simulated(value)), None)
         simulated = first is not None
         device = first._geometry.device if first is not None else runtime.current().device()

@@ -292,7 +292,7 @@ def _add_types(changes: _Changes) -> None:
     """Let optimizers take the foreach path, as they do for CUDA tensors."""
     optimizer = sys.modules["torch.optim.optimizer"]  # `torch.optim` hides the module
 
-    kinds = [*optimizer._foreach_supported_types, tensor.Tensor, tensor.Parameter]  # type: ignore[attr-defined]
+    kinds = [*optimizer._foreach_supported_types, tensor.Tensor, tensor.Parameter]
     changes.set(optimizer, "_foreach_supported_types", kinds)
 
 

@@ -439,7 +439,7 @@ class Allocator:
         self.collect()
         segments = []
         for segment, first in self._segments.values():
-            blocks = []
+            blocks: list[dict[str, Any]] = []
             piece: _Piece | None = first
             while piece is not None:
                 blocks.append(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
 from . import checks, pinned
 from .copy import replace
@@ -79,7 +79,7 @@ def _move(tensor: torch.Tensor, wanted: dict[str, Any]) -> torch.Tensor:
     )
 
 
-def to(original: Callable[..., Any]) -> Callable[..., Any]:
+def to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Return ``Tensor.to``."""
 
     def to(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -122,7 +122,7 @@ def cuda(original: Callable[..., Any]) -> Callable[..., Any]:
     return cuda
 
 
-def cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+def cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Return ``Tensor.cpu``."""
 
     def cpu(

@@ -516,7 +516,7 @@ class Operator:
                 return wrappers[0]
             return wrappers if isinstance(entry, list) else self._entry(entry, args, kwargs)
         supply = iter(wrappers)
-        found = []
+        found: list[Any] = []
         for entry in plan.returns:
             if type(entry) is Geometry:
                 found.append(next(supply))
@@ -668,7 +668,7 @@ def resize(base: Tensor, size: tuple[int, ...]) -> None:
     stride = torch.empty(size, device="meta").stride()
     spec = geometry(size, stride, base._geometry.dtype, device)
     block = base._block
-    offset = base._raw.storage_offset() - block.first(spec.dtype)
+    offset = int(base._raw.storage_offset()) - block.first(spec.dtype)
     if offset * spec.dtype.itemsize + spec.nbytes > block.nbytes:
         stream = runtime.current().launch_stream(device)
         block = device.memory.allocate(spec.nbytes, stream.stream_id)

@@ -34,7 +34,7 @@ class Generator(torch._C.Generator):
     _device: torch.device
 
     def __new__(cls, device: torch.device) -> Generator:  # noqa: D102
-        self: Generator = super().__new__(cls, device="cpu")
+        self: Generator = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
         self._seed, self._offset, self._device = DEFAULT_SEED, 0, device
         return self
 
@@ -64,7 +64,7 @@ class Generator(torch._C.Generator):
         """Return how far the sequence has been used."""
         return self._offset
 
-    def set_offset(self, offset: int) -> None:
+    def set_offset(self, offset: int) -> None:  # type: ignore[override]
         """Go to `offset` in the sequence; it must be a multiple of 4."""
         if offset % _STEP:
             raise RuntimeError("offset must be a multiple of 4")
@@ -76,7 +76,7 @@ class Generator(torch._C.Generator):
         with torch._C.DisableTorchFunction():
             return torch.tensor(list(data), dtype=torch.uint8, device="cpu")
 
-    def set_state(self, state: torch.Tensor) -> Generator:  # type: ignore[override]
+    def set_state(self, state: torch.Tensor) -> Generator:
         """Go back to a state that `get_state` returned."""
         if state.dtype != torch.uint8 or state.device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
@@ -85,8 +85,8 @@ class Generator(torch._C.Generator):
         self._seed, self._offset = struct.unpack("<QQ", bytes(state.tolist()))
         return self
 
-    graphsafe_get_state = get_state
-    graphsafe_set_state = set_state
+    graphsafe_get_state = get_state  # type: ignore[assignment]
+    graphsafe_set_state = set_state  # type: ignore[assignment]
 
     def clone_state(self) -> Generator:
         """Return another generator in the same state."""

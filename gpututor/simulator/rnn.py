@@ -148,7 +148,7 @@ class _Recurrent(torch.autograd.Function):
         return tuple(outputs)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         call: _Call = ctx.call
         tensors = [value.detach() for value in ctx.saved_tensors]
         given = [gradient is not None for gradient in gradients]
@@ -223,7 +223,7 @@ def make(name: str, original: Layer) -> Callable[..., Any]:
         if call.dropout and layers > 1:
             device = value._geometry.device
             call.seed = device.generator.reserve().initial_seed()
-        outputs: Any = _Recurrent.apply(call, *tensors)
+        outputs: Any = _Recurrent.apply(call, *tensors)  # type: ignore[no-untyped-call]
         return outputs
 
     layer.__name__ = layer.__qualname__ = name

@@ -131,7 +131,7 @@ class Simulation:
         if state in joined or state is self.stream(state.device):
             return
         joined.add(state)
-        torch.autograd.Variable._execution_engine.queue_callback(self._join)  # type: ignore[attr-defined]
+        torch.autograd.Variable._execution_engine.queue_callback(self._join)
 
     def _join(self) -> None:
         joined = self.thread.joined

@@ -36,7 +36,7 @@ class Storage(torch.UntypedStorage):
     @staticmethod
     def over(block: Block, device: Device) -> Storage:
         """Return the storage that is `block` on `device`."""
-        self: Storage = torch.UntypedStorage.__new__(Storage, 0)
+        self: Storage = torch.UntypedStorage.__new__(Storage, 0)  # type: ignore[call-arg]
         self._block, self._on = block, device
         return self
 
@@ -51,7 +51,7 @@ class Storage(torch.UntypedStorage):
         return True
 
     @property
-    def _cdata(self) -> int:  # type: ignore[override]
+    def _cdata(self) -> int:
         return id(self._block)
 
     def data_ptr(self) -> int:
@@ -73,7 +73,7 @@ class Storage(torch.UntypedStorage):
         """Return a copy in the host's memory, once its values are there."""
         return self._bytes().cpu().untyped_storage()
 
-    def to(self, *, device: Any, non_blocking: bool = False) -> Any:  # type: ignore[override]
+    def to(self, *, device: Any, non_blocking: bool = False) -> Any:
         """Return it on another device, or itself."""
         target = torch.device(device)
         return self.cpu() if target.type == "cpu" else storage_to_device(self.cpu(), target)
@@ -232,7 +232,8 @@ def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Any:
         if storage is None:
             storage = memo[id(tensor._block)] = Storage.of(tensor).clone()
         spec = tensor._geometry
-        raw = storage._block.view(spec.size, spec.stride, spec.dtype, tensor.storage_offset())
+        offset = int(tensor.storage_offset())
+        raw = storage._block.view(spec.size, spec.stride, spec.dtype, offset)
         new: Any = wrap(spec, raw, storage._block)
         if raw.storage_offset() != storage._block.first(spec.dtype):
             from .tensor import wrap_view

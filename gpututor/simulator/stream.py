@@ -94,7 +94,7 @@ class Stream(_TorchStream):
 
     def __enter__(self) -> Stream:
         stack = self.__dict__.setdefault("_entered", [])
-        context = torch.cuda.stream(self)
+        context = torch.cuda.stream(self)  # type: ignore[arg-type]
         context.__enter__()
         stack.append(context)
         return self

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .device import Device
     from .memory import Block
 
-_make_wrapper = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+_make_wrapper = torch.Tensor._make_wrapper_subclass
 
 
 _grad: Any = torch._C.TensorBase.grad
@@ -75,10 +75,10 @@ class Tensor(torch.Tensor):
     _block: Block
     _geometry: Geometry
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # type: ignore[override]
         """Hand an operator to the simulator."""
         return dispatch(func, args, kwargs or {})
 
@@ -113,7 +113,7 @@ class Tensor(torch.Tensor):
         self.__class__ = Parameter if value else Tensor
 
     @property
-    def data(self) -> torch.Tensor:  # type: ignore[override]
+    def data(self) -> torch.Tensor:
         """The same values without their history."""
         return wrap_view(self._raw, self)  # with a version counter of its own
 
@@ -124,7 +124,7 @@ class Tensor(torch.Tensor):
         replace(self, value)
 
     @property
-    def grad(self) -> Any:  # type: ignore[override]
+    def grad(self) -> Any:
         """Its gradient, or None."""
         return _grad.__get__(self)
 
@@ -167,7 +167,7 @@ class Tensor(torch.Tensor):
                 wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True
             )
 
-    def set_(self, *args: Any, **kwargs: Any) -> Tensor:  # type: ignore[override]
+    def set_(self, *args: Any, **kwargs: Any) -> Tensor:
         """Show another storage, or what another tensor shows."""
         from .storage import set_storage
 
@@ -215,13 +215,14 @@ class Tensor(torch.Tensor):
             return self.item().__format__(spec)
         return object.__format__(self, spec)
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         from .display import tensor_text
 
         return tensor_text(self)
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in _PRIVATE]
+        names: list[str] = super().__dir__()  # type: ignore[no-untyped-call]
+        return [name for name in names if name not in _PRIVATE]
 
     # -- copies of the object ----------------------------------------------------------------
 
@@ -249,7 +250,7 @@ class Tensor(torch.Tensor):
 
         raise NotSimulatedError("Tensor.__cuda_array_interface__")
 
-    def record_stream(self, stream: Any) -> None:  # type: ignore[override]
+    def record_stream(self, stream: Any) -> None:
         """Keep its memory from being used again before `stream` is done with it."""
         if not isinstance(stream, torch.Stream):
             raise RuntimeError("unknown parameter type")
@@ -262,7 +263,7 @@ _PRIVATE = frozenset({"_raw", "_block", "_geometry"})
 class Parameter(Tensor, nn.Parameter):
     """An ``nn.Parameter`` on a simulated device."""
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__()
 
 

@@ -1,0 +1,157 @@
+"""Run the notebooks on the simulated GPU and store them in the one form that the tests demand.
+
+``python scripts/notebooks.py`` runs every notebook in ``notebooks/`` and writes it back.
+``python scripts/notebooks.py --check`` only says which are not in that form.
+Both take the paths of notebooks, to treat these and no others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+FOLDER = Path(__file__).parents[1] / "notebooks"
+SIMULATE = "T4"
+SECONDS = 120  # for one cell
+METADATA = {
+    "accelerator": "GPU",
+    "colab": {"gpuType": "T4"},
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+IDENTIFIER = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
+
+
+class NotebookError(Exception):
+    """A notebook that cannot be read or run; the message is one line."""
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    """Read a notebook, and refuse what is no valid notebook of format 4."""
+    try:
+        notebook = nbformat.from_dict(nbformat.reader.reads(path.read_text(encoding="utf-8")))
+        nbformat.validate(notebook)
+    except (ValueError, OSError, nbformat.ValidationError, nbformat.reader.NotJSONError) as error:
+        first = (str(error).splitlines() or ["no message"])[0]
+        raise NotebookError(f"{path.name}: not a valid notebook: {first}") from None
+    if notebook.nbformat != 4:
+        raise NotebookError(f"{path.name}: format {notebook.nbformat}, not 4")
+    return notebook
+
+
+def canonical(notebook: nbformat.NotebookNode) -> str:
+    """Return the text of the notebook in its stored form: only what a reader needs."""
+    tidy = nbformat.from_dict(notebook)
+    tidy.nbformat_minor = 5
+    tidy.metadata = nbformat.from_dict(METADATA)
+    for cell in tidy.cells:
+        cell.metadata = _only(cell.metadata, {"tags"})
+        cell.pop("attachments", None)
+        for output in cell.get("outputs", []):
+            if "metadata" in output:
+                output.metadata = _only(output.metadata, set(output.get("data", {})))
+    return nbformat.writes(tidy).rstrip("\n") + "\n"
+
+
+def _only(metadata: dict, keys: set[str]) -> nbformat.NotebookNode:
+    return nbformat.from_dict({key: value for key, value in metadata.items() if key in keys})
+
+
+def problems(path: Path) -> list[str]:
+    """Return what keeps a stored notebook from its form, one line each; none if it has it."""
+    try:
+        notebook = read(path)
+    except NotebookError as error:
+        return [str(error)]
+    found = []
+    count = 0
+    for index, cell in enumerate(notebook.cells):
+        place = f"cell {index} ({cell.get('id', 'no id')})"
+        if not IDENTIFIER.fullmatch(cell.get("id", "")):
+            found.append(f"{place}: the id should be words, such as 'first-matmul'")
+        if cell.cell_type != "code":
+            continue
+        count += 1
+        if cell.execution_count != count:
+            found.append(f"{place}: execution count {cell.execution_count}, not {count}")
+        for output in cell.outputs:
+            if output.output_type == "error":
+                found.append(f"{place}: holds an error, {output.ename}")
+            if output.get("name") == "stderr":
+                found.append(f"{place}: wrote to stderr")
+            if output.get("execution_count", count) != count:
+                found.append(f"{place}: its output counts {output.execution_count}, not {count}")
+    if path.read_bytes() != canonical(notebook).encode():
+        found.append("its text is not in the stored form: run python scripts/notebooks.py")
+    return [f"{path.name}: {line}" for line in found]
+
+
+def execute(path: Path) -> None:
+    """Run a notebook in a fresh kernel on the simulated GPU and write it back."""
+    notebook = read(path)
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name="python3",
+        record_timing=False,
+        coalesce_streams=True,
+        extra_arguments=["--log-level=ERROR"],  # the kernel's own remarks are not the lesson's
+        resources={"metadata": {"path": str(path.parent)}},
+    )
+    try:
+        client.execute(env={**os.environ, "GPUTUTOR_SIMULATE": SIMULATE})
+    except CellExecutionError as error:
+        lines = " ".join(error.evalue.split()) or "no message"
+        raise NotebookError(f"{path.name}: {_failed(notebook)}: {error.ename}: {lines}") from None
+    except CellTimeoutError:
+        raise NotebookError(
+            f"{path.name}: {_failed(notebook)}: took over {SECONDS} seconds"
+        ) from None
+    except DeadKernelError:
+        raise NotebookError(f"{path.name}: the kernel died") from None
+    path.write_text(canonical(notebook), encoding="utf-8", newline="\n")
+
+
+def _failed(notebook: nbformat.NotebookNode) -> str:
+    """Name the first code cell without a count or with an error."""
+    for index, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and (
+            cell.execution_count is None
+            or any(output.output_type == "error" for output in cell.outputs)
+        ):
+            return f"cell {index} ({cell.id})"
+    return "no cell"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run or check; return 0 when all is well, 1 when not."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="only check the form, run nothing")
+    parser.add_argument("paths", nargs="*", type=Path, help="notebooks; all if none is named")
+    options = parser.parse_args(arguments)
+    bad = []
+    for path in options.paths or sorted(FOLDER.glob("*.ipynb")):
+        try:
+            if not options.check:
+                execute(path)
+        except NotebookError as error:
+            bad.append(str(error))
+            continue
+        found = problems(path)
+        bad += found
+        if not found:
+            print(f"{path.name}: {'in form' if options.check else 'run and written'}")
+    for line in bad:
+        print(line, file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

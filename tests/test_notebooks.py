@@ -1,0 +1,199 @@
+"""The notebooks have their one stored form, the anatomy of a lesson, and exercises that check."""
+
+import importlib.util
+import itertools
+import re
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+START_HERE = ROOT / "notebooks/00_start_here.ipynb"
+SECTIONS = [
+    "What you will do",
+    "What you will learn",
+    "What you need",
+    "Takeaways",
+    "Exercises",
+    "Where to go next",
+]
+SYNCHRONIZE = "    torch.cuda.synchronize()\n"
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "scripts/notebooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(params=PATHS, ids=lambda path: path.stem)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def cells(script, path):
+    return script.read(path).cells
+
+
+def markdown(cells):
+    """Return the prose of a notebook, without its fenced code."""
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+
+
+def lines_of_code(cell):
+    return len([line for line in cell.source.splitlines() if line.strip()])
+
+
+def test_there_is_a_first_lesson():
+    assert START_HERE in PATHS
+
+
+def test_stored_form(script, path):
+    assert script.problems(path) == []
+
+
+def test_one_title_first(cells):
+    titles = re.findall(r"^# (.+)$", markdown(cells), re.M)
+    assert len(titles) == 1
+    assert cells[0].source.startswith(f"# {titles[0]}")
+    capitalised = [w for w in titles[0].split()[1:] if re.fullmatch(r"[A-Z][a-z]+\W?", w)]
+    assert not capitalised, "the title should be in sentence case"
+
+
+def test_sections_in_order_and_minutes(cells):
+    headings = re.findall(r"^## (.+)$", markdown(cells), re.M)
+    assert [heading for heading in headings if heading in SECTIONS] == SECTIONS
+    assert re.search(r"\b\d+ minutes\b", cells[0].source)
+
+
+def test_setup_comes_first(cells):
+    first = next(cell for cell in cells if cell.cell_type == "code")
+    assert "import gpututor" in first.source
+    assert "gpututor.start(" in first.source
+
+
+def test_code_cells_are_short(cells):
+    lengths = sorted(lines_of_code(cell) for cell in cells if cell.cell_type == "code")
+    assert statistics.median(lengths) <= 4
+    assert lengths[-1] <= 20
+    assert sum(length <= 10 for length in lengths) >= 0.9 * len(lengths)
+
+
+def test_prose_comes_before_nearly_every_code_cell(cells):
+    bare = [
+        b.id
+        for a, b in itertools.pairwise(cells)
+        if b.cell_type == "code" and a.cell_type == "code"
+    ]
+    assert len(bare) <= 0.1 * len(cells)
+
+
+def test_one_sentence_per_line(cells):
+    lines = [line for line in markdown(cells).splitlines() if not line.startswith("|")]
+    assert not [line for line in lines if re.search(r"[^\W\d][`)]*[.?!][*`)]* [A-Z`*]", line)]
+
+
+def test_links_are_relative_and_lead_to_files(cells, path):
+    targets = re.findall(r"\]\(([^)\s]+)\)", markdown(cells))
+    local = [target.split("#")[0] for target in targets if not target.startswith("https://")]
+    assert not [target for target in local if target.startswith(("/", "http:", "file:"))]
+    assert not [target for target in local if target and not (path.parent / target).is_file()]
+
+
+def test_pictures_are_small_and_have_words(cells):
+    for cell in cells:
+        for output in cell.get("outputs", []):
+            if "image/png" in output.get("data", {}):
+                assert len(output.data["image/png"]) * 3 / 4 < 60_000, cell.id
+                assert output.metadata["image/png"]["alt"].strip(), cell.id
+
+
+@pytest.mark.parametrize(
+    ("spoil", "problem"),
+    [
+        (lambda nb: nb.metadata.update(widgets={}), "stored form"),
+        (lambda nb: nb.cells[0].metadata.update(execution={"iopub": "now"}), "stored form"),
+        (lambda nb: nb.cells[2].update(execution_count=7), "execution count 7, not 1"),
+        (lambda nb: nb.cells[2].update(execution_count=None), "execution count None, not 1"),
+        (
+            lambda nb: nb.cells[2].outputs.append(
+                nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])
+            ),
+            "holds an error, ValueError",
+        ),
+        (lambda nb: nb.cells[0].update(id="3F1A"), "the id should be words"),
+    ],
+    ids=["widgets", "timestamps", "count", "no count", "error", "id"],
+)
+def test_the_check_finds(script, tmp_path, spoil, problem):
+    notebook = script.read(START_HERE)
+    assert notebook.cells[2].cell_type == "code"
+    spoil(notebook)
+    spoiled = tmp_path / "spoiled.ipynb"
+    spoiled.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
+    assert any(problem in line for line in script.problems(spoiled))
+
+
+def test_the_check_finds_what_is_no_notebook(script, tmp_path, capsys):
+    broken = tmp_path / "broken.ipynb"
+    broken.write_text("{}", encoding="utf-8")
+    assert script.main(["--check", str(broken)]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("broken.ipynb: not a valid notebook")
+
+
+@pytest.fixture
+def first_exercise(script, simulated):
+    """Return a function that puts an answer to lesson 00's exercise to its check."""
+    source = {cell.id: cell.source for cell in script.read(START_HERE).cells}
+
+    def check(answer):
+        names = {}
+        exec("import time\nimport torch\n" + answer + source["check-work"], names)
+        exec(source["check-run"], names)
+
+    check.stub = source["exercise"] + "\n"
+    check.solution = re.search(r"```python\n(.+?)```", source["solution"], re.S)[1]
+    return check
+
+
+def test_the_first_exercise_takes_its_solution(first_exercise, capsys):
+    for _ in range(3):
+        first_exercise(first_exercise.solution)
+        assert capsys.readouterr().out.startswith("right:")
+
+
+def test_the_first_exercise_does_not_take_its_stub(first_exercise, capsys):
+    first_exercise(first_exercise.stub)
+    assert "still to be written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text.replace(SYNCHRONIZE, "", 1), "earlier work"),
+        (lambda text: "".join(text.rsplit(SYNCHRONIZE, 1)), "not done"),
+        (
+            lambda text: (
+                "".join(text.rsplit(SYNCHRONIZE, 1))
+                .replace(
+                    "    return ",
+                    f"    seconds = time.perf_counter() - start\n{SYNCHRONIZE}    return ",
+                )
+                .replace("return time.perf_counter() - start", "return seconds")
+            ),
+            "clock was read",
+        ),
+    ],
+    ids=["no first synchronisation", "no second one", "clock read too early"],
+)
+def test_the_first_exercise_refuses(first_exercise, change, message):
+    with pytest.raises(AssertionError, match=message):
+        first_exercise(change(first_exercise.solution))
