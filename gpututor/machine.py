@@ -10,7 +10,6 @@ import logging
 import os
 import sys
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import torch
 
