@@ -52,7 +52,9 @@ def _results(device: str) -> tuple[dict[str, Any], dict[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording.json"
         command = [sys.executable, str(RECORD), str(path), "--also", str(BEHAVIOURS_FILE)]
-        if device == "simulated":
+        if device == "cuda":
+            command += ["--limit", "90"]
+        else:
             command += ["--simulate", _SPEC, "--workers", "3", "--limit", str(LIMIT)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
         assert path.exists(), done.stdout + done.stderr
@@ -85,7 +87,8 @@ def test_program(name: str, device: str) -> None:
     results, failures = _results(device)
     assert name not in failures, failures.get(name)
     assert _plain(results[name]["out"]) == _plain(expected), code
-    assert results[name]["seconds"] < LONGEST
+    if device == "simulated":  # a real device's first use takes seconds of its own
+        assert results[name]["seconds"] < LONGEST
 
 
 def test_every_difference_is_of_a_program() -> None:

@@ -164,7 +164,7 @@ PROGRAMS = [
     """),
     program("keeping_losses_keeps_graphs", """
         x = torch.ones(1 << 18, device="cuda", requires_grad=True)
-        kept, detached = [], []
+        kept = []
         for _ in range(3):
             kept.append((x.exp() * 2).sum())
         print(torch.cuda.memory_allocated() >> 20)
@@ -249,7 +249,7 @@ PROGRAMS = [
         print(type(free).__name__, 0 < free <= total)
         print(total == torch.cuda.get_device_properties(0).total_memory)
         x = torch.empty(100 << 20, dtype=torch.uint8, device="cuda")
-        print(torch.cuda.mem_get_info(0)[0] <= free, torch.cuda.mem_get_info("cuda")[1] == total)
+        print(torch.cuda.mem_get_info(0)[1] == torch.cuda.mem_get_info("cuda")[1] == total)
     """),
     program("summary_is_text", """
         x = torch.ones(10, device="cuda")

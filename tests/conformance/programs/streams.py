@@ -230,7 +230,7 @@ ORDER = [
         done = torch.cuda.Event()
         x = torch.ones(10, device="cuda")
         done.record()
-        torch.cuda._sleep(2_000_000_000)
+        torch.cuda._sleep(1_000_000_000)
         done.synchronize()
         print(done.query(), torch.cuda.current_stream().query())
         torch.cuda.synchronize()
@@ -241,7 +241,7 @@ ORDER = [
         done.record()
         done.synchronize()
         print(done.query())
-        torch.cuda._sleep(2_000_000_000)
+        torch.cuda._sleep(1_000_000_000)
         done.record()
         print(done.query())
         torch.cuda.synchronize()
@@ -251,7 +251,7 @@ ORDER = [
         s = torch.cuda.Stream()
         torch.ones(4, device="cuda") + 1
         torch.cuda.synchronize()
-        torch.cuda._sleep(2_000_000_000)
+        torch.cuda._sleep(1_000_000_000)
         with torch.cuda.stream(s):
             y = torch.ones(4, device="cuda") + 1
         s.synchronize()
@@ -268,7 +268,7 @@ ORDER = [
         import time
         torch.ones(1, device="cuda").add_(1)
         torch.cuda.synchronize()
-        torch.cuda._sleep(2_000_000_000)
+        torch.cuda._sleep(1_000_000_000)
         start = time.perf_counter()
         x = torch.ones(1, device="cuda").add_(1)
         launch = time.perf_counter() - start
@@ -439,7 +439,7 @@ ORDER = [
             torch.ones(1, device=f"cuda:{i}")
         torch.cuda.synchronize(0), torch.cuda.synchronize(1)
         with torch.cuda.device(1):
-            torch.cuda._sleep(2_000_000_000)
+            torch.cuda._sleep(1_000_000_000)
         torch.cuda.synchronize(0)
         print(torch.cuda.current_stream(0).query(), torch.cuda.current_stream(1).query())
         torch.cuda.synchronize(1)

@@ -351,8 +351,8 @@ LAYERS = [
         w = (torch.arange(18) % 3 - 1).float().view(2, 1, 3, 3)
         grads = []
         for device in ("cpu", "cuda"):
-            a = x.to(device).requires_grad_()
-            b = w.to(device).requires_grad_()
+            a = x.to(device, copy=True).requires_grad_()
+            b = w.to(device, copy=True).requires_grad_()
             torch.nn.functional.conv2d(a, b).sum().backward()
             grads.append((a.grad.cpu(), b.grad.cpu()))
         print([torch.equal(p, q) for p, q in zip(*grads)])
@@ -399,7 +399,7 @@ LAYERS = [
         x, grads = torch.randn(8, 3), []
         for device in ("cpu", "cuda"):
             norm = torch.nn.BatchNorm1d(3).to(device)
-            a = x.to(device).requires_grad_()
+            a = x.to(device, copy=True).requires_grad_()
             norm(a).pow(3).sum().backward()
             grads.append([t.grad.cpu() for t in (a, norm.weight, norm.bias)])
         print([torch.allclose(p, q, atol=1e-3) for p, q in zip(*grads)])
@@ -509,7 +509,7 @@ LAYERS = [
         torch.manual_seed(0)
         x, grads = torch.randn(1, 2, 5, 8), []
         for device in ("cpu", "cuda"):
-            a = x.to(device).requires_grad_()
+            a = x.to(device, copy=True).requires_grad_()
             attend(a, a * 2, a, is_causal=True).sum().backward()
             grads.append(a.grad.cpu())
         print(torch.allclose(*grads, atol=1e-3))
@@ -754,7 +754,7 @@ TRAINING = [
         x[::2, :, :4], x[1::2, :, 4:] = 1.0, 1.0
         target = torch.tensor([0, 1] * 4, device="cuda")
         adam = torch.optim.Adam(net.parameters(), lr=0.02)
-        for _ in range(30):
+        for _ in range(60):
             adam.zero_grad()
             loss = nn.functional.cross_entropy(net(x), target)
             loss.backward()
@@ -825,9 +825,10 @@ TRAINING = [
     """),
     program("grad_scaler_steps", """
         net = torch.nn.Linear(2, 1).cuda()
-        sgd, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
+        sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+        scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
         with torch.autocast("cuda"):
-            loss = net(torch.ones(4, 2, device="cuda")).mean()
+            loss = net(torch.ones(4, 2, device="cuda")).float().mean()
         before = net.weight.detach().clone()
         scaler.scale(loss).backward()
         print(scaler.get_scale(), net.weight.grad.tolist())
@@ -919,7 +920,7 @@ TRAINING = [
         print(round(net.module.running_mean.item(), 4), net.module.num_batches_tracked.item())
     """, 2),
     program("comm_functions", """
-        comm = torch.cuda.comm
+        from torch.cuda import comm
         x = torch.arange(4.0, device="cuda:0")
         print([(t.tolist(), str(t.device)) for t in comm.broadcast(x, [0, 1])])
         print([(t.tolist(), str(t.device)) for t in comm.scatter(x, [0, 1])])
