@@ -17,7 +17,7 @@ from . import checks, pinned, runtime
 from .copy import empty, plain, to
 from .cost import kernel_time
 from .device import Device
-from .operators import Kernel
+from .kernel import Kernel
 from .tensor import Tensor, is_simulated
 
 #: Functions that take their values from Python or the host.

@@ -7,7 +7,7 @@ keeps what that says in a `Plan`; later calls allocate, queue and return.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from . import checks, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError
+from .kernel import HALF, Kernel, flat
 from .memory import Block
 from .tensor import Geometry, Parameter, Tensor, geometry, wrap, wrap_view
 
@@ -28,11 +29,6 @@ _backward_node = torch._C._current_autograd_node
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 _WAITING = {aten.equal.default, aten._linalg_check_errors.default, aten.bincount.default}
 _WAITING.add(aten._embedding_bag.default)  # what it saves for backward has other sizes on the CPU
-
-#: Computed in float32 and rounded once where an argument is of half precision: the CPU's own
-#: half-precision kernels are missing or far slower, and round more often than CUDA's.
-_SAVES_OTHERWISE = ("native_batch_norm", "_native_batch_norm", "_batch_norm")
-_HALF = (torch.float16, torch.bfloat16)
 
 Handler = Callable[["Operator", Any, Any], Any]
 special: dict[Any, Handler] = {}
@@ -117,152 +113,11 @@ class _Argument:
         self.name = name
 
 
-class Kernel:
-    """One launch: reads its arguments when it starts, shows its results when it ends."""
-
-    __slots__ = (
-        "_args",
-        "_device",
-        "_func",
-        "_kwargs",
-        "_mutated",
-        "_name",
-        "_news",
-        "_results",
-        "_upcast",
-    )
-
-    def __init__(
-        self,
-        device: Device,
-        name: str,
-        func: Any,
-        args: list[Any],
-        kwargs: dict[str, Any],
-        mutated: list[torch.Tensor],
-        news: list[torch.Tensor],
-        upcast: bool = False,
-    ) -> None:
-        self._device = device
-        self._name = name
-        self._func = func
-        self._args = args
-        self._kwargs = kwargs
-        self._mutated = mutated
-        self._news = news
-        self._upcast = upcast
-        self._results: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def start(self) -> None:
-        """Compute, from what the arguments hold now, into buffers of its own."""
-        args, kwargs = self._args, self._kwargs
-        self._args, self._kwargs = [], {}
-        if self._device.failure is not None:
-            return
-        if self._mutated:
-            copies = {id(raw): _copy_of(raw) for raw in self._mutated}
-            args = _exchange(args, copies)
-            kwargs = _exchange(kwargs, copies) if kwargs else kwargs
-            self._results = [(raw, copies[id(raw)]) for raw in self._mutated]
-        try:
-            if self._upcast:
-                result = _in_float32(self._func, args, kwargs, self._results)
-            else:
-                result = self._func(*args, **kwargs)
-        except RuntimeError as error:
-            if "ZeroDivisionError" not in str(error):
-                raise
-            result = _divide_by_zero(self._func, args, kwargs)
-        if self._news:
-            found = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
-            if self._mutated:
-                ours = {id(copy) for _, copy in self._results}
-                found = [value for value in found if id(value) not in ours]
-            if len(found) != len(self._news):
-                raise RuntimeError(f"{len(self._news)} results were expected and {len(found)} came")
-            for new, value in zip(self._news, found, strict=True):
-                if self._name.startswith(_SAVES_OTHERWISE) and value.shape != new.shape:
-                    continue  # something saved for backward, of another size on the CPU
-                if new.shape != value.shape:
-                    raise RuntimeError(
-                        f"a result of shape {tuple(new.shape)} was expected and one of "
-                        f"{tuple(value.shape)} came"
-                    )
-                self._results.append((new, value))
-
-    def finish(self) -> None:
-        """Write the results where the learner's tensors are."""
-        for target, value in self._results:
-            target.copy_(value)
-        self._results = []
-
-    def failed(self, error: BaseException) -> None:
-        """Let the device fail."""
-        self._results = []
-        self._device.poison(self._name, error)
-
-
 def _channels_last(result: torch.Tensor, args: Any) -> torch.Tensor:
     """Give a convolution's result the layout that cuDNN gives it: channels last if asked for."""
     for value in args[:2]:
         if suggest_memory_format(value) in (torch.channels_last, torch.channels_last_3d):
             return result.contiguous(memory_format=suggest_memory_format(value))
-    return result
-
-
-def _divide_by_zero(func: Any, args: Any, kwargs: Any) -> Any:
-    """Divide integers, by zero too: a CUDA kernel does not complain and gives some number."""
-    divisor = args[1]
-    if not isinstance(divisor, torch.Tensor):
-        divisor = torch.tensor(divisor)
-    return func(args[0], torch.where(divisor == 0, -1, divisor), *args[2:], **kwargs)
-
-
-def _flat(value: Any) -> Sequence[Any]:
-    if isinstance(value, torch.Tensor):
-        return (value,)
-    if isinstance(value, (tuple, list)):
-        return [item for part in value for item in _flat(part)]
-    return ()
-
-
-def _copy_of(raw: torch.Tensor) -> torch.Tensor:
-    copy = torch.empty_strided(raw.shape, raw.stride(), dtype=raw.dtype, device="cpu")
-    if raw.is_conj():
-        copy = copy.conj()
-    return copy.copy_(raw)
-
-
-def _exchange(value: Any, copies: dict[int, torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return copies.get(id(value), value)
-    if isinstance(value, (list, tuple)):
-        return type(value)(_exchange(item, copies) for item in value)
-    if isinstance(value, dict):
-        return {key: _exchange(item, copies) for key, item in value.items()}
-    return value
-
-
-def _in_float32(
-    func: Any, args: Any, kwargs: Any, mutated: list[tuple[torch.Tensor, torch.Tensor]]
-) -> Any:
-    wide: dict[int, torch.Tensor] = {}
-
-    def widen(value: Any) -> Any:
-        if isinstance(value, torch.Tensor) and value.dtype in _HALF:
-            if id(value) not in wide:
-                wide[id(value)] = value.float()
-            return wide[id(value)]
-        return value
-
-    args = pytree.tree_map(widen, args)
-    kwargs = pytree.tree_map(widen, kwargs)
-    result = func(*args, **kwargs)
-    for _, copy in mutated:
-        if id(copy) in wide:
-            copy.copy_(wide[id(copy)])
-            if result is wide[id(copy)]:
-                result = copy
     return result
 
 
@@ -392,7 +247,7 @@ class Operator:
         device = checks.common_device(self, args, kwargs)
         checks.supported(self, args, kwargs)
         plan = Plan(device)
-        flat = [value for value in pytree.tree_leaves((args, kwargs)) if _is_tensor(value)]
+        given = [value for value in pytree.tree_leaves((args, kwargs)) if _is_tensor(value)]
         plan.waits = self.waits or any(
             value.dtype in (torch.bool, torch.uint8) and self.name in ("index", "index_put_")
             for group in args[1:2]
@@ -425,15 +280,15 @@ class Operator:
             raise self._host_error(args, kwargs) or error from None
         if self.base == "convolution":
             result = _channels_last(result, meta_args)
-        if any(value.layout != torch.strided for value in _flat(result)):
+        if any(value.layout != torch.strided for value in flat(result)):
             raise NotSimulatedError(f"{self.func}: a sparse result")
         self._read_returns(plan, args, kwargs, result, metas)
-        inputs = [metas[id(value)] for value in flat]
-        outputs = [value for value in _flat(result) if isinstance(value, torch.Tensor)]
+        inputs = [metas[id(value)] for value in given]
+        outputs = [value for value in flat(result) if isinstance(value, torch.Tensor)]
         plan.seconds, plan.share = kernel_time(
             self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
         )
-        plan.upcast = any(value.dtype in _HALF for value in inputs) and not self.name.startswith(
+        plan.upcast = any(value.dtype in HALF for value in inputs) and not self.name.startswith(
             ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
         )
         return plan
@@ -535,7 +390,7 @@ class Operator:
         found: list[torch.Tensor] = []
         for position, name in self.writes:
             value = _argument(raw, raw_kwargs, position, name)
-            found.extend(value for value in _flat(value))
+            found.extend(value for value in flat(value))
         return found
 
     def _reserve(self, raw: list[Any], raw_kwargs: dict[str, Any], device: Device) -> None:
@@ -635,7 +490,7 @@ def _argument(args: Any, kwargs: Any, position: int, name: str) -> Any:
 
 
 def _note_written(args: Any, kwargs: Any, position: int, name: str, end: float) -> None:
-    for value in _flat(_argument(args, kwargs, position, name)):
+    for value in flat(_argument(args, kwargs, position, name)):
         if tensor.is_simulated(value):
             value._block.written = end
 

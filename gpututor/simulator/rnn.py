@@ -15,7 +15,7 @@ import torch
 from . import autocast, checks, runtime
 from .copy import empty
 from .cost import peak
-from .operators import Kernel
+from .kernel import Kernel
 from .tensor import Tensor, is_simulated
 
 Layer = Callable[..., tuple[torch.Tensor, ...]]
