@@ -21,7 +21,8 @@ LOWER = frozenset({
     "conv_transpose2d", "conv_transpose3d", "convolution", "prelu", "addmm", "addmv", "addr",
     "matmul", "einsum", "mm", "mv", "linalg_vecdot", "vecdot", "linear", "addbmm", "baddbmm", "bmm",
     "chain_matmul", "multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
-    "scaled_dot_product_attention", "lstm", "gru", "rnn_tanh", "rnn_relu", "__matmul__",
+    "scaled_dot_product_attention", "multi_head_attention_forward", "lstm", "gru",
+    "rnn_tanh", "rnn_relu", "__matmul__",
     "__rmatmul__",
 })
 #: Functions that run in float32.
@@ -35,7 +36,7 @@ WIDE = frozenset({
     "multi_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist", "renorm",
     "logsumexp", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
     "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d",
-    "cross_entropy_loss",
+    "cross_entropy_loss", "cross_entropy", "normalize", "gumbel_softmax", "interpolate",
 })
 #: Functions that run in float32 unless told a dtype.
 WIDE_UNLESS_TOLD = frozenset({

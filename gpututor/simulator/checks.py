@@ -101,6 +101,8 @@ def common_device(operator: Operator, args: Any, kwargs: Any) -> Device:
     if all(value.device == first for _, value in named):
         return device
     base = operator.base
+    if base == "_ctc_loss":
+        return device  # the lengths may be the host's
     if base in _TAKE or base in _PUT:
         _check_indices(named, base in _PUT)
     elif base == "masked_fill":
@@ -230,6 +232,10 @@ def supported(operator: Operator, args: Any, kwargs: Any) -> None:
             )
     if operator.base == "multinomial":
         _check_multinomial(*args, **{k: v for k, v in kwargs.items() if k != "generator"})
+    if operator.base == "convolution" and args[0].dtype != args[1].dtype:
+        raise RuntimeError(
+            f"Input type ({args[0].type()}) and weight type ({args[1].type()}) should be the same"
+        )
     product = _PRODUCTS.get(operator.base)
     if product is not None:
         _check_product(operator, dict(_named(operator, args, kwargs)), *product)

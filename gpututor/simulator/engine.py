@@ -24,6 +24,9 @@ import torch
 #: for it. Python's own hiccups would otherwise show up in event times.
 HOST_SLACK = 5e-3
 
+#: Seconds after which a waiting thread looks again by itself: an interrupt of the host can fall
+#: between the queue and the bell.
+_PATIENCE = 0.2
 _FINISH, _START = 0, 1  # at equal times a result is shown before the next kernel reads it
 
 
@@ -110,7 +113,6 @@ class Engine:
                 self._begin()
             sleeping = self._sleeping_until
             if sleeping is not None and first < sleeping:
-                self._sleeping_until = None
                 self._wake.notify()
 
     def reached(self, when: float) -> bool:
@@ -133,14 +135,14 @@ class Engine:
                     self._check_thread()
                     self._waiters += 1
                     try:
-                        self._done.wait(0.2)
+                        self._done.wait(_PATIENCE)
                     finally:
                         self._waiters -= 1
                     continue
                 remaining = when + self._lag - time.perf_counter()
             if remaining <= 0:
                 break
-            time.sleep(min(remaining, 0.2))
+            time.sleep(min(remaining, _PATIENCE))
         if when > self._host:
             self._host = when
 
@@ -185,13 +187,13 @@ class Engine:
                         return
                     if not queue:
                         self._sleeping_until = float("inf")
-                        self._wake.wait()
+                        self._wake.wait(_PATIENCE)
                     else:
                         remaining = queue[0][0] + self._lag - time.perf_counter()
                         if remaining <= 0:
                             break
                         self._sleeping_until = queue[0][0]
-                        self._wake.wait(min(remaining, 1.0))
+                        self._wake.wait(min(remaining, _PATIENCE))
                     self._sleeping_until = None
                 when, phase, _, work = heappop(queue)
                 self._running = when

@@ -37,7 +37,7 @@ _ADVICE = (
 #: What a CPU kernel says where a CUDA kernel's assertion would fail on the device.
 _ASSERTIONS = re.compile(
     r"out of bounds|out of range|should be between 0 and 1|probability tensor contains"
-    r"|in range|Expected Tensor with single nonzero value|p_in >= 0|invalid multinomial"
+    r"|in range|takes value|Expected Tensor with single nonzero value|p_in >= 0|invalid multinomial"
     r"|expects all elements",
 )
 
@@ -47,9 +47,14 @@ def cuda_error(what: str) -> RuntimeError:
     return AcceleratorError(f"CUDA error: {what}{_ADVICE}")
 
 
+def is_assertion(error: BaseException) -> bool:
+    """Tell whether the CPU raised `error` where a CUDA kernel would fail on the device."""
+    return isinstance(error, (IndexError, RuntimeError)) and bool(_ASSERTIONS.search(str(error)))
+
+
 def kernel_failure(name: str, error: BaseException) -> str:
     """Say in one line why a kernel failed: a device-side assert, or the simulator's own words."""
-    if isinstance(error, (IndexError, RuntimeError)) and _ASSERTIONS.search(str(error)):
+    if is_assertion(error):
         return "device-side assert triggered"
     first = (str(error).splitlines() or [type(error).__name__])[0]
     return f"the simulated kernel {name} failed: {type(error).__name__}: {first}"

@@ -156,6 +156,7 @@ COMPOSITES: list[tuple[Any, tuple[str, ...]]] = [
             "combinations",
             "corrcoef",
             "cosine_embedding_loss",
+            "cosine_similarity",
             "cov",
             "cross_entropy_loss",
             "ctc_loss",
@@ -206,6 +207,7 @@ COMPOSITES: list[tuple[Any, tuple[str, ...]]] = [
     (
         torch.nn.functional,
         (
+            "cosine_similarity",
             "scaled_dot_product_attention",
             "ctc_loss",
             "multi_head_attention_forward",

@@ -25,6 +25,7 @@ from . import (
     factories,
     inside,
     methods,
+    operators,
     random,
     randomness,
     rnn,
@@ -112,6 +113,7 @@ def uninstall() -> None:
     torch.cuda._check_bf16_tensor_supported.cache_clear()
     runtime.set_current(None)
     simulation.stop()
+    operators.forget()
 
 
 def _install(simulation: Simulation) -> None:
@@ -189,6 +191,11 @@ def _install(simulation: Simulation) -> None:
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
     for owner in (torch, torch.Tensor):
         change(owner, "tensor_split", methods.tensor_split(owner.tensor_split))
+    # The fast path of attention layers makes nested tensors, which are not simulated.
+    change(torch.backends.mha, "get_fastpath_enabled", lambda: False)
+    for owner in (torch._C, torch.utils.dlpack):
+        name = "_to_dlpack" if owner is torch._C else "to_dlpack"
+        change(owner, name, _refuse_simulated("torch.utils.dlpack.to_dlpack", getattr(owner, name)))
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
     _install_device()
@@ -263,6 +270,15 @@ def _replace_imported(replacements: dict[int, Any]) -> None:
             replacement = replacements.get(id(value))
             if replacement is not None and name != "torch._C._VariableFunctions":
                 _changes.set(module, attribute, replacement)
+
+
+def _refuse_simulated(name: str, original: Any) -> Any:
+    def function(value: Any, *args: Any, **kwargs: Any) -> Any:
+        if tensor.is_simulated(value):
+            raise NotSimulatedError(name)
+        return original(value, *args, **kwargs)
+
+    return function
 
 
 def _refuse(name: str) -> Any:

@@ -106,7 +106,7 @@ def _divide_by_zero(func: Any, args: Any, kwargs: Any) -> Any:
     """Divide integers, by zero too: a CUDA kernel does not complain and gives some number."""
     divisor = args[1]
     if not isinstance(divisor, torch.Tensor):
-        divisor = torch.tensor(divisor)
+        return torch.full_like(args[0], -1)
     return func(args[0], torch.where(divisor == 0, -1, divisor), *args[2:], **kwargs)
 
 

@@ -313,6 +313,8 @@ def set_default_tensor_type(original: Callable[..., Any]) -> Callable[..., Any]:
     def set_default_tensor_type(t: Any, /) -> None:
         name = t if isinstance(t, str) else _legacy_name(t)
         if name is None or not name.startswith("torch.cuda."):
+            if torch.get_default_device().type == "cuda":
+                torch.set_default_device(None)
             original(t)
             return
         torch.set_default_dtype(_TYPES[name.split(".")[-1].removesuffix("Tensor")])

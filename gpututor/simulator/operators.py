@@ -17,12 +17,14 @@ from torch.utils import _pytree as pytree
 from . import checks, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
-from .errors import NotSimulatedError, StoppedError
+from .errors import NotSimulatedError, StoppedError, is_assertion
 from .kernel import HALF, Kernel, flat
 from .memory import Block
 from .tensor import Geometry, Parameter, Tensor, geometry, wrap, wrap_view
 
 aten = torch.ops.aten
+_SMALL = 1 << 16  # elements of a call that is tried on the host first
+_REFUSED = re.compile(r"not implemented for|not support|xpected|should|must|specified|negative int")
 _backward_node = torch._C._current_autograd_node
 
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
@@ -285,6 +287,7 @@ class Operator:
         self._read_returns(plan, args, kwargs, result, metas)
         inputs = [metas[id(value)] for value in given]
         outputs = [value for value in flat(result) if isinstance(value, torch.Tensor)]
+        self._try_on_host(args, kwargs, given)
         plan.seconds, plan.share = kernel_time(
             self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
         )
@@ -315,6 +318,8 @@ class Operator:
                 like_args, like_kwargs = pytree.tree_map(stand_in, (args, kwargs))
                 like_kwargs.pop("generator", None)
                 self.func(*like_args, **like_kwargs)
+        except torch.linalg.LinAlgError:
+            return None  # it is about the values
         except Exception as error:
             text = re.sub(r"\btorch\.(\w+Tensor)\b", r"torch.cuda.\1", str(error))
             try:
@@ -322,6 +327,20 @@ class Operator:
             except TypeError:
                 return error
         return None
+
+    def _try_on_host(self, args: Any, kwargs: Any, given: list[torch.Tensor]) -> None:
+        """Raise now what the host's kernel refuses, as CUDA's launch would; small sizes only.
+
+        Only refusals of arguments count, not of values: the values are stand-ins.
+        """
+        if self.random or sum(value.numel() for value in given) > _SMALL:
+            return
+        error = self._host_error(args, kwargs)
+        if error is None or is_assertion(error):
+            return
+        refused = isinstance(error, (IndexError, NotImplementedError, TypeError))
+        if refused or _REFUSED.search(str(error)):
+            raise error
 
     def _read_returns(
         self,
@@ -420,6 +439,8 @@ class Operator:
             result = self.compute(*raw, **raw_kwargs)
         except Exception as error:
             raise device.fail(self.name, error) from None
+        if not self.schema.returns:
+            return None
         if self.writes:
             return self._entry(_Argument(*self.writes[0]), args, kwargs)
 
@@ -572,6 +593,11 @@ def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
     return found if operator.schema.returns else None
 
 
+@handles(aten._has_compatible_shallow_copy_type.default)
+def _compatible(operator: Operator, args: Any, kwargs: Any) -> bool:
+    return True  # the setter of `data` can make either kind of the other
+
+
 @handles(aten.resize_.default)
 def _resize(operator: Operator, args: Any, kwargs: Any) -> Any:
     resize(args[0], tuple(args[1]))
@@ -590,12 +616,29 @@ def _as_strided(operator: Operator, args: Any, kwargs: Any) -> Any:
     place = operator.names.index("storage_offset")
     values = [*args, *(kwargs.get(name) for name in operator.names[len(args) :])]
     base = values[0]
+    size, stride = values[operator.names.index("size")], values[operator.names.index("stride")]
+    first = base.storage_offset() if values[place] is None else values[place]
+    if all(size):
+        extent = 1 + first + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+        needed = extent * base.element_size()
+        if needed > base._block.nbytes:
+            raise RuntimeError(
+                f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {first}, "
+                f"and itemsize {base.element_size()} requiring a storage size of {needed} are out "
+                f"of bounds for storage of size {base._block.nbytes}"
+            )
     if values[place] is not None:
         values[place] += base._block.first(base.dtype)
     return operator.plain_run(values, {})
 
 
 _operators: dict[Any, Operator] = {}
+
+
+def forget() -> None:
+    """Forget every plan, and with it the devices that the plans are for."""
+    for operator in _operators.values():
+        operator.plans.clear()
 
 
 def run(func: Any, args: Any, kwargs: Any) -> Any:

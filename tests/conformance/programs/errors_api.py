@@ -241,6 +241,10 @@ STREAMS_AND_EVENTS = [
         with torch.cuda.stream(1):
             print("inside")
     """),
+    program("stream_context_of_class", """
+        with torch.cuda.stream(torch.cuda.Stream):
+            print("inside")
+    """),
     program("wait_stream_none", "torch.cuda.current_stream().wait_stream(None)"),
     program("wait_event_stream", """
         torch.cuda.current_stream().wait_event(torch.cuda.Stream())

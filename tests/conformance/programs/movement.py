@@ -223,7 +223,7 @@ TENSORS = [
     program("is_shared_and_meta", """
         x = torch.ones(2, device="cuda")
         print(x.is_shared(), x.is_meta, x.is_sparse, x.is_quantized, x.is_floating_point())
-        print(x.to("meta").device, x.is_complex(), x.is_inference(), x.is_conj())
+        print(x.to("meta").device, x.names, x.is_complex(), x.is_inference())
     """),
     program("recursive_move_of_a_batch", """
         def move(item, device):

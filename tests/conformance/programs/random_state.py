@@ -220,7 +220,7 @@ PROGRAMS = [
         print(torch.poisson(torch.full((1000,), 4.0, device="cuda")).min().item() >= 0)
         print(x.random_(0, 5).max().item() == 4, x.cauchy_().shape)
     """),
-    program("distributions_package", """
+    program("distributions_sample", """
         torch.manual_seed(0)
         normal = torch.distributions.Normal(torch.zeros(3, device="cuda"), 1.0)
         draws = normal.sample((1000,))

@@ -298,14 +298,11 @@ QUESTIONS = [
         print(hasattr(p, "uuid"), hasattr(p, "is_integrated"), "total_memory" in str(p))
     """),
     program("device_properties_unknown", "torch.cuda.get_device_properties(0).cores"),
-    program("facts_about_the_build", """
-        print(type(torch.version.cuda).__name__, torch.version.hip, torch.backends.cuda.is_built())
-        print(type(torch.backends.cudnn.version()).__name__, torch.backends.cudnn.is_available())
-        print(len(torch.cuda.get_arch_list()) > 0)
-    """),
-    program("facts_about_use", """
-        print(torch.cuda.is_available(), torch.accelerator.is_available(), torch.xpu.is_available())
-        print(type(torch.cuda.is_bf16_supported()).__name__, torch.backends.cudnn.enabled)
+    program("torch_version_types", """
+        print(type(torch.version.cuda).__name__, torch.version.hip, torch.cuda.is_available())
+        print(torch.backends.cuda.is_built(), torch.backends.cudnn.is_available())
+        print(type(torch.backends.cudnn.version()).__name__, torch.cuda.is_bf16_supported())
+        print(len(torch.cuda.get_arch_list()) > 0, type(torch.cuda.get_arch_list()[0]).__name__)
     """),
     program("cudnn_flags", """
         b = torch.backends
@@ -345,7 +342,7 @@ QUESTIONS = [
             mode="trilinear",
         ).sum().backward()
     """),
-    program("deterministic_histc_warns_only", """
+    program("deterministic_cumsum_warns_only", """
         torch.use_deterministic_algorithms(True, warn_only=True)
         print(torch.arange(3.0, device="cuda").histc(3).tolist())
         print(torch.is_deterministic_algorithms_warn_only_enabled())

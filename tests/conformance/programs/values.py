@@ -346,7 +346,7 @@ LAYERS = [
             got = torch.nn.functional.conv2d(x.cuda(), w.cuda(), **options)
             print(options, got.shape, torch.equal(got.cpu(), want))
     """),
-    program("conv_gradients_exact_on_integers", """
+    program("conv_gradients_of_integers", """
         x = (torch.arange(72) % 5).float().view(2, 1, 6, 6)
         w = (torch.arange(18) % 3 - 1).float().view(2, 1, 3, 3)
         grads = []
@@ -394,7 +394,7 @@ LAYERS = [
         a.eval(), b.eval()
         print(torch.allclose(a(x), b(x.cuda()).cpu(), atol=1e-5), b.num_batches_tracked.item())
     """),
-    program("batch_norm_gradients", """
+    program("batch_norm_three_gradients", """
         torch.manual_seed(0)
         x, grads = torch.randn(8, 3), []
         for device in ("cpu", "cuda"):
@@ -504,7 +504,7 @@ LAYERS = [
             print(list(options), torch.allclose(got.cpu(), attend(q, k, v, **options), atol=1e-3))
         print(attend(*(t.cuda().half() for t in (q, k, v))).dtype)
     """),
-    program("sdpa_gradients", """
+    program("sdpa_input_gradient", """
         from torch.nn.functional import scaled_dot_product_attention as attend
         torch.manual_seed(0)
         x, grads = torch.randn(1, 2, 5, 8), []
@@ -825,6 +825,20 @@ TRAINING = [
     """),
     program("grad_scaler_steps", """
         net = torch.nn.Linear(2, 1).cuda()
+        sgd, scaler = torch.optim.SGD(net.parameters(), lr=0.1), torch.amp.GradScaler("cuda")
+        with torch.autocast("cuda"):
+            loss = net(torch.ones(4, 2, device="cuda")).mean()
+        before = net.weight.detach().clone()
+        scaler.scale(loss).backward()
+        print(scaler.get_scale(), net.weight.grad.tolist())
+        scaler.unscale_(sgd)
+        print(net.weight.grad.tolist())
+        scaler.step(sgd)
+        scaler.update()
+        print(scaler.get_scale(), torch.allclose(net.weight, before - 0.1), scaler.is_enabled())
+    """),
+    program("grad_scaler_unscales", """
+        net = torch.nn.Linear(2, 1).cuda()
         sgd = torch.optim.SGD(net.parameters(), lr=0.1)
         scaler = torch.amp.GradScaler("cuda", init_scale=1024.0)
         with torch.autocast("cuda"):
@@ -920,6 +934,14 @@ TRAINING = [
         print(round(net.module.running_mean.item(), 4), net.module.num_batches_tracked.item())
     """, 2),
     program("comm_functions", """
+        comm = torch.cuda.comm
+        x = torch.arange(4.0, device="cuda:0")
+        print([(t.tolist(), str(t.device)) for t in comm.broadcast(x, [0, 1])])
+        print([(t.tolist(), str(t.device)) for t in comm.scatter(x, [0, 1])])
+        parts = comm.scatter(x, [0, 1], chunk_sizes=[1, 3])
+        print(comm.gather(parts, destination=0), comm.reduce_add(comm.broadcast(x, [0, 1]), 1))
+    """, 2),
+    program("comm_functions_imported", """
         from torch.cuda import comm
         x = torch.arange(4.0, device="cuda:0")
         print([(t.tolist(), str(t.device)) for t in comm.broadcast(x, [0, 1])])
