@@ -318,7 +318,7 @@ class Operator:
                 like_args, like_kwargs = pytree.tree_map(stand_in, (args, kwargs))
                 like_kwargs.pop("generator", None)
                 self.func(*like_args, **like_kwargs)
-        except torch._C._LinAlgError:
+        except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             return None  # it is about the values
         except Exception as error:
             text = re.sub(r"\btorch\.(\w+Tensor)\b", r"torch.cuda.\1", str(error))
