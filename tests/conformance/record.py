@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import importlib
 import json
 import os
 import platform
@@ -177,10 +178,8 @@ def record(
         ``{code, gpus, out, warnings}``.
     """
     if simulate:
-        import gpututor  # imported once, here; started in each fork
-
+        importlib.import_module("gpututor")  # once, here; it is started in each fork
         header = {"device": simulate, "devices": 2, "torch": torch.__version__}
-        assert gpututor
     else:
         found, failed = run_apart([("facts", _facts)], 1, 120.0)
         if failed:

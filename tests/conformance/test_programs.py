@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import torch
 
-from .differences import BY_NATURE, BY_VERSION, NOT_YET
+from .differences import BY_NATURE, BY_VERSION, NOT_YET, UNRECORDED
 from .programs import PROGRAMS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -93,6 +93,10 @@ def test_program(name: str, device: str) -> None:
 
 def test_every_difference_is_of_a_program() -> None:
     assert not (BY_NATURE.keys() | BY_VERSION.keys() | NOT_YET.keys()) - ALL.keys()
+
+
+def test_every_program_is_recorded_or_named() -> None:
+    assert {p.name for p in PROGRAMS} - RECORDED.keys() == UNRECORDED
 
 
 def test_every_group_has_programs() -> None:
