@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from .exercises import check, solution
+from .explorer import Explorer, explore
 from .machine import Machine, start, stop
+from .prediction import predict
 
-__all__ = ["Machine", "start", "stop"]
+__all__ = ["Explorer", "Machine", "check", "explore", "predict", "solution", "start", "stop"]
 __version__ = "0.1.0"

@@ -137,6 +137,32 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
     return _show(machine)
 
 
+def source(device: int | None = None) -> str:
+    """Say where a number measured now comes from, for the source line of a figure.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+
+    Returns
+    -------
+    str
+        Such as ``"simulated T4 (1/50 speed)"`` or ``"measured on NVIDIA H200, torch 2.11.0"``.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no device: `start` has not been called.
+    """
+    if _running is None and not torch.cuda.is_available():
+        raise RuntimeError("there is no GPU to measure on: call gpututor.start() first")
+    name = torch.cuda.get_device_name(device)
+    if _running is not None and _running.simulated:
+        return name[0].lower() + name[1:]
+    return f"measured on {name}, torch {torch.__version__.partition('+')[0]}"
+
+
 def stop() -> None:
     """Leave torch exactly as it was before `start`. Simulated tensors cannot be used any more."""
     global _running, _wish
