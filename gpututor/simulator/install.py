@@ -26,6 +26,7 @@ from . import (
     inside,
     methods,
     operators,
+    pinned,
     random,
     randomness,
     rnn,
@@ -112,6 +113,7 @@ def uninstall() -> None:
     _changes.undo()
     torch.cuda._check_bf16_tensor_supported.cache_clear()
     runtime.set_current(None)
+    pinned.forget()
     simulation.stop()
     operators.forget()
 
@@ -150,7 +152,7 @@ def _install(simulation: Simulation) -> None:
     _install_factories()
     for name, build in methods.METHODS.items():
         original = getattr(torch.Tensor, name)
-        change(torch.Tensor, name, build(original))
+        change(torch.Tensor, name, methods.heard(name, build(original)))
     for name in (
         "new_empty",
         "new_zeros",
