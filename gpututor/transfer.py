@@ -51,7 +51,7 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     return statistics.median(times[1:])
 
 
-def sizes(first: int = 4 * KIB, factor: int = 8) -> list[int]:
+def sizes(first: int = 4 * KIB, factor: int = 4) -> list[int]:
     """Return sizes to copy, in bytes, from `first` on and `factor` times as large each.
 
     The last is the first whose pinned copy takes over 40 ms, or the last within 256 MiB and a

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 import gpututor
-from gpututor import recorded, transfer
+from gpututor import machine, recorded, transfer
 from gpututor.simulator import profiles
 
 ROOT = Path(__file__).parents[1]
@@ -59,10 +60,9 @@ def test_one_copy_against_many_is_the_profiles_ratio(profile: profiles.Profile) 
 def test_page_locking_costs_the_host_time_once(profile: profiles.Profile) -> None:
     x = torch.ones(MIB, dtype=torch.uint8)
     cost = MIB / profile.pin_bandwidth * profile.slowdown
-    launch = profile.launch_seconds * profile.slowdown
     kept = []
     fresh = transfer.seconds(lambda: kept.append(x.pin_memory()), repeats=1)
-    assert fresh == pytest.approx(cost + launch, rel=0.1)
+    assert cost <= fresh < 1.5 * cost  # the rest is a launch, and a host that is late
     kept.clear()
     assert transfer.seconds(x.pin_memory, repeats=1) < cost / 10  # a block is used again
 
@@ -70,8 +70,8 @@ def test_page_locking_costs_the_host_time_once(profile: profiles.Profile) -> Non
 def test_sizes_fit_the_device(simulated: None) -> None:
     row = transfer.sizes()
     assert row[0] == 4096
-    assert all(b == 8 * a for a, b in zip(row, row[1:], strict=False))
-    assert 5 <= len(row) <= 7
+    assert all(b == 4 * a for a, b in itertools.pairwise(row))
+    assert 6 <= len(row) <= 9
     with pytest.raises(ValueError, match="factor 2 or more"):
         transfer.sizes(factor=1)
     with pytest.raises(ValueError, match="1 or more, not 0"):
@@ -135,8 +135,15 @@ def test_recorded_curves() -> None:
     assert [*curves.only("GPU to GPU").series] == ["GPU to GPU"]
     with pytest.raises(ValueError, match="nothing recorded for 'GPU'"):
         curves.only("GPU")
-    with pytest.raises(ValueError, match="no recording is called '../x'; there is"):
+    with pytest.raises(ValueError, match="; there is"):
         recorded.load("../x")
+
+
+def test_the_link_has_its_published_limit(profile: profiles.Profile) -> None:
+    name, limit = machine.link()
+    published = {"T4": ("PCIe 3.0 x16", 15.75), "H200": ("PCIe 5.0 x16", 63.0)}[profile.name]
+    assert (name, limit * profile.slowdown) == (published[0], pytest.approx(published[1], rel=0.01))
+    assert 0.5 < profile.pinned_bandwidth / 1e9 / (limit * profile.slowdown) < 1
 
 
 def _without_docstring(function: ast.FunctionDef) -> str:

@@ -36,7 +36,7 @@ from . import (
 )
 from .errors import NotSimulatedError
 from .event import Event, GenericEvent
-from .profiles import Spec
+from .profiles import Profile, Spec
 from .runtime import Simulation
 from .stream import ExternalStream, GenericStream, Stream
 
@@ -103,6 +103,11 @@ def install(spec: Spec) -> Simulation:
         raise
     _watch_forks()
     return simulation
+
+
+def profile() -> Profile:
+    """Return the profile of the devices that are simulated now."""
+    return runtime.current().devices[0].profile
 
 
 def uninstall() -> None:
