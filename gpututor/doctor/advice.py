@@ -62,9 +62,7 @@ def cuda_build(case: Case) -> Advice:
 def ask_for_gpu(case: Case) -> Advice:
     """Return how to get a GPU where one is lent only when asked for."""
     if case.kind == "rocm" and case.place in ("docker", "podman", "container"):
-        return (
-            "Start the container with --device=/dev/kfd --device=/dev/dri --group-add video.",
-        )
+        return ("Start the container with --device=/dev/kfd --device=/dev/dri --group-add video.",)
     return {
         "colab": (
             "Choose Runtime > Change runtime type > T4 GPU, and run the notebook from the top.",

@@ -1,4 +1,4 @@
-"""The fourth verdict: does this build hold code for this GPU?"""
+"""The fourth verdict: whether this build holds code for this GPU."""
 
 from __future__ import annotations
 

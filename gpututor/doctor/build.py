@@ -1,4 +1,4 @@
-"""The first verdict: is this PyTorch made for this GPU at all?"""
+"""The first verdict: whether this PyTorch is made for this GPU at all."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .finding import Finding
 def build(case: Case) -> Iterator[Finding]:
     """Find what is wrong with the installed PyTorch."""
     verdict, cause = case.error
+    if cause == "crash" and case.stopped_in == "import":
+        verdict, cause = "build", "broken"
     version = f"torch.__version__ is {case.torch}" if case.torch else "no version of torch is known"
     if verdict == "build" and cause in _IMPORT:
         summary, steps = _IMPORT[cause]
@@ -20,8 +22,8 @@ def build(case: Case) -> Iterator[Finding]:
                 "Use Python 3.10 to 3.14: a new Python has no PyTorch wheels in its first months.",
                 *steps,
             )
-        evidence = (version, case.text) if case.torch else (case.text,)
-        yield Finding("build", summary, evidence, steps, "certain")
+        seen = (version, case.text) if case.torch else (case.text,)
+        yield Finding("build", summary, seen, steps, "certain")
     elif case.kind == "mac":
         works = "torch.backends.mps.is_available() says whether this Mac has one that works."
         yield Finding(
@@ -105,13 +107,6 @@ _IMPORT = {
             "Rename your own file torch.py, or folder torch, beside the notebook, and remove its "
             "__pycache__.",
             "If there is none, reinstall PyTorch.",
-        ),
-    ),
-    "no cuda": (
-        "This PyTorch is built for the CPU only: it has no CUDA in it.",
-        (
-            f"Reinstall PyTorch with CUDA: pip uninstall torch, then the line at "
-            f"{advice.SELECTOR}",
         ),
     ),
     "broken": (

@@ -114,7 +114,8 @@ def read(facts: Facts) -> Case:
     """Return the facts with every value in its right type, whatever they hold."""
     said = [_text(facts.tiny_op), _text(facts.init_error), _text(facts.nvml_error)]
     operation = _operation(said[0])
-    text = " | ".join(part for part in said[0 if operation == "error" else 1 :] if part)
+    said = [part for part in said[0 if operation == "error" else 1 :] if part]
+    text = " | ".join(part for part in dict.fromkeys(said))
     error = errors.meaning(text)
     version, arch_list = _text(facts.torch_version), tuple(map(_text, _list(facts.arch_list)))
     hip = _text(facts.torch_hip)
@@ -181,6 +182,8 @@ def _kind(case: Case) -> str:
         return "cuda"
     if "xpu" in case.torch:
         return "xpu"
+    if case.error[1] == "no cuda":
+        return "mac" if case.system == "mac" else "cpu"
     if not case.torch or case.available or case.operation == "ok":
         return ""
     if case.error[1] in ("no driver", "old driver", "no device"):  # only a CUDA build says so

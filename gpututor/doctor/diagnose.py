@@ -93,8 +93,15 @@ def _remarks(case: Case) -> Iterator[Finding]:
     for name, value in case.variables:
         choice = case.choice(value)
         if case.late:
-            continue
-        if choice.why and choice.chosen and len(choice.chosen) < len(case.gpus):
+            if len(case.gpus) > 1 and case.count == len(choice.chosen) != len(case.gpus):
+                yield Finding(
+                    "visibility",
+                    f"{name} may have been set too late: CUDA had started in this process.",
+                    (f"{name}={value!r}", "CUDA was initialised before"),
+                    ("Set it before torch first asks for a GPU, best before Python starts.",),
+                    "possible",
+                )
+        elif choice.why and choice.chosen and len(choice.chosen) < len(case.gpus):
             yield Finding(
                 "visibility",
                 f"{name} shows {count(len(choice.chosen))} of {len(case.gpus)}.",

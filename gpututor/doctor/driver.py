@@ -1,4 +1,4 @@
-"""The second verdict: is there a driver, and does it run this build?"""
+"""The second verdict: whether there is a driver, and whether it runs this build."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def driver(case: Case) -> Iterator[Finding]:
         yield Finding(
             "driver",
             "NVIDIA's driver is installed and does not answer.",
-            ("nvidia-smi is there, and no driver version and no device could be read", *_said(case)),
+            (
+                "nvidia-smi is there, and no driver version and no device could be read",
+                *_said(case),
+            ),
             advice.load_driver(case),
             "certain" if cause == "no driver" else "likely",
         )

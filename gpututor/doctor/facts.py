@@ -229,12 +229,17 @@ def scrub(text: str) -> str:
     Only the lines that say something are kept, and no more than 600 characters.
     """
     text = re.sub(r"(?m)^\s*File \".*$|^Traceback .*$", "", text)
+    text = anonymous(text)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return " ".join(line for line in lines if line)[:600]
+
+
+def anonymous(text: str) -> str:
+    """Return a text with file names for paths, and a GPU's id cut to its first digits."""
     text = re.sub(r"[A-Za-z]:\\(?:[^\\/:*?\"<>|\r\n]+\\)*", "", text)
     text = re.sub(r"(?<![\w.:/])~?/(?:[^/\s:'\"]+/)+", "", text)
     text = re.sub(r"(?<![\w.:/])/(?:home|Users|root)\b/?[^\s:'\"]*", "", text)
-    text = re.sub(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8})-[0-9a-fA-F-]+", r"\1", text)
-    lines = [" ".join(line.split()) for line in text.splitlines()]
-    return " ".join(line for line in lines if line)[:600]
+    return re.sub(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8})-[0-9a-fA-F-]+", r"\1", text)
 
 
 def plain(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The fifth verdict: the GPU is there; does it do anything?"""
+"""The fifth verdict: the GPU is there; whether it does anything."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ def usability(case: Case) -> Iterator[Finding]:
     """Find what keeps a visible GPU from working."""
     verdict, cause = case.error
     states = _states(case)
+    if cause == "crash" and case.stopped_in == "import":
+        return
     if verdict == "usability":
         summary, steps = _SPOKEN[cause]
         if case.place in ("colab", "kaggle"):
@@ -108,12 +110,10 @@ def _hang(case: Case, states: list[str]) -> Finding:
         "The GPU or its driver did not answer within the time limit.",
         ("a small addition in a process of its own did not end", *_text(case), *states),
         (
-            "Restart the runtime or the computer: a driver that hangs cannot be mended from "
-            "Python."
+            "Restart the runtime or the computer: a driver that hangs cannot be mended from Python."
             if case.place not in ("slurm", "kubernetes")
             else "Ask for another node, and tell the administrators: the driver here hangs.",
-            "If it may just be slow (many GPUs, first use after a restart), run the doctor "
-            "again.",
+            "If it may just be slow (many GPUs, first use after a restart), run the doctor again.",
         ),
         "likely",
     )

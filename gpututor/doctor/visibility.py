@@ -1,4 +1,4 @@
-"""The third verdict: may this process see the GPU?"""
+"""The third verdict: whether this process may see the GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def visibility(case: Case) -> Iterator[Finding]:
             ),
             "likely",
         )
-    elif cause == "no device" and case.driver_seen and not any(gpu.mig for gpu in case.gpus):
+    elif cause == "no device" and case.driver_seen and not _mig(case):
         if _hidden(case) or case.late or case.place in LENT:
             return
         yield Finding(
@@ -106,7 +106,7 @@ def _lent(case: Case) -> Iterator[Finding]:
     evidence = [f"this is {_PLACES.get(case.place, case.place.capitalize())}"]
     evidence += ["nvidia-smi is not there"] if case.smi is False else []
     evidence += ["no device file of a driver"] if case.nodes is False else []
-    evidence += [case.text] if case.text else []
+    evidence += [case.text] if case.error[0] in ("driver", "visibility") else []
     hidden = case.env.get("NVIDIA_VISIBLE_DEVICES")
     if case.container and hidden in ("", "none", "void"):
         evidence.append(f"NVIDIA_VISIBLE_DEVICES={hidden!r} asks the container for no GPU")
@@ -136,19 +136,22 @@ def _lent(case: Case) -> Iterator[Finding]:
             ),
             "likely",
         )
-    elif case.container and case.error[1] == "no device" and not _hidden(case):
-        if not any(gpu.mig for gpu in case.gpus):
-            yield Finding(
-                "visibility",
-                "The container has the driver, and no device that CUDA may open.",
-                tuple(evidence),
-                advice.ask_for_gpu(case),
-                "likely",
-            )
+    elif case.container and case.error[1] == "no device" and not _hidden(case) and not _mig(case):
+        yield Finding(
+            "visibility",
+            "The container has the driver, and no device that CUDA may open.",
+            tuple(evidence),
+            advice.ask_for_gpu(case),
+            "likely",
+        )
 
 
 def _hidden(case: Case) -> bool:
     return any(not case.choice(value).chosen for _, value in case.variables)
+
+
+def _mig(case: Case) -> bool:
+    return any(gpu.mig for gpu in case.gpus)
 
 
 def _identities(value: str) -> bool:
