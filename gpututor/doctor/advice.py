@@ -51,6 +51,8 @@ def cuda_build(case: Case) -> Advice:
     steps = [first]
     if case.system == "windows" and not case.conda:
         steps.append("On Windows, plain pip install torch takes the build for the CPU.")
+    if case.arm and case.system != "mac":
+        steps.append("On 64-bit Arm, plain pip install torch may take the build for the CPU.")
     if case.driver_cuda:
         major = case.driver_cuda[0]
         steps.append(f"Your driver runs every build for CUDA {major} and older: choose one.")
@@ -176,6 +178,11 @@ def show_devices(case: Case, name: str) -> Advice:
     """Return how to mend a variable that hides every GPU."""
     indices = ", ".join(map(str, range(len(case.gpus))))
     right = f"a number that exists ({indices})" if indices else "a number that exists, such as 0"
+    if "MIG-" in case.env.get(name, ""):
+        return (
+            f"Set {name} to a slice that exists: nvidia-smi -L lists them as MIG-...",
+            f"{restart(case)} afterwards: the variable is read once.",
+        )
     if case.place == "slurm":
         return (
             "Ask Slurm for a GPU: srun --gres=gpu:1 (or --gpus=1). Slurm sets this variable "

@@ -93,7 +93,7 @@ def build(case: Case) -> Iterator[Finding]:
         )
 
 
-_IMPORT = {
+_IMPORT: dict[str, tuple[str, tuple[str, ...]]] = {
     "no torch": (
         "PyTorch is not installed in the Python that runs here.",
         (

@@ -65,6 +65,7 @@ class Case:
     wsl: bool
     container: str
     jetson: bool
+    arm: bool
     conda: bool | None
     kind: str
     torch: str
@@ -122,9 +123,13 @@ def read(facts: Facts) -> Case:
     system = _system(_text(facts.os))
     gpus = tuple(_gpu(item) for item in _list(facts.devices) if isinstance(item, dict))
     machine = _text(facts.machine) + " " + _text(facts.os)
-    jetson = facts.jetson is True or bool(
-        any(_JETSON.search(gpu.name) for gpu in gpus)
-        or re.search(r"tegra|jetson|l4t", machine, re.I)
+    jetson = (
+        facts.jetson is True
+        or "jetson" in _word(facts.platform)
+        or bool(
+            any(_JETSON.search(gpu.name) for gpu in gpus)
+            or re.search(r"tegra|jetson|l4t", machine, re.I)
+        )
     )
     env = _env(facts.env)
     container = _word(facts.container)
@@ -142,6 +147,7 @@ def read(facts: Facts) -> Case:
         wsl=wsl,
         container=container,
         jetson=jetson,
+        arm=bool(re.search(r"aarch64|arm64", machine, re.I)),
         conda=facts.conda if isinstance(facts.conda, bool) else None,
         kind="",
         torch=version,
@@ -184,7 +190,7 @@ def _kind(case: Case) -> str:
         return "xpu"
     if case.error[1] == "no cuda":
         return "mac" if case.system == "mac" else "cpu"
-    if not case.torch or case.available or case.operation == "ok":
+    if not case.torch or case.available or (case.operation == "ok" and case.count):
         return ""
     if case.error[1] in ("no driver", "old driver", "no device"):  # only a CUDA build says so
         return "cuda"

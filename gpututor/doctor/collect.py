@@ -19,6 +19,7 @@ from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
+from uuid import UUID
 
 from .facts import Facts, anonymous, scrub
 
@@ -85,7 +86,7 @@ class _Probe:
         try:
             if not sys.executable:
                 raise OSError("this Python does not know its own program")
-            self.output = tempfile.TemporaryFile()
+            self.output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is read)
             # The probe must find the torch that the caller finds.
             path = os.pathsep.join(item or os.getcwd() for item in sys.path)
             self.process = subprocess.Popen(
@@ -290,10 +291,8 @@ def _devices_here() -> list[str] | None:
         return None
     ids = []
     for index in range(number.value):
-        device, uuid = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        device, digits = ctypes.c_int(), (ctypes.c_ubyte * 16)()
         driver.cuDeviceGet(ctypes.byref(device), index)
-        driver.cuDeviceGetUuid_v2(uuid, device)
-        digits = bytes(uuid).hex()
-        cuts = (0, 8, 12, 16, 20, 32)
-        ids.append("-".join(digits[a:b] for a, b in zip(cuts, cuts[1:], strict=False)))
+        driver.cuDeviceGetUuid_v2(digits, device)
+        ids.append(str(UUID(bytes=bytes(digits))))
     return ids

@@ -27,7 +27,10 @@ def driver(case: Case) -> Iterator[Finding]:
     lent = case.place in LENT
     if verdict == "driver" and cause in _SPOKEN and not (lent and cause == "library"):
         summary, steps = _SPOKEN[cause]
-        yield Finding("driver", summary, (case.text,), _placed(case, cause, steps), "certain")
+        blame = "certain"
+        if cause == "unknown":  # torch's own text names a variable set too late as another cause
+            blame = "possible" if case.late else "likely"
+        yield Finding("driver", summary, (case.text,), _placed(case, cause, steps), blame)
     elif verdict == "driver" and cause == "old driver" and not absent(case):
         yield _old(case, "certain")
     elif driver_fits(case.build, case.driver_cuda, case.driver, case.driver_system) is False:

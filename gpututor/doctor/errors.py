@@ -34,7 +34,7 @@ _TABLE: list[tuple[str, str, str]] = [
         "broken",
         r"cannot open shared object|undefined symbol|DLL load failed|WinError (?:126|127|1114|193)"
         r"|version [`'].*?' not found|Library not loaded|cudart functions unavailable"
-        r"|illegal instruction|SIGILL|\bImportError\b|No module named|symbol not found",
+        r"|SIGILL|\bImportError\b|No module named|symbol not found",
     ),
     ("driver", "ptx", r"unsupported toolchain|\berror:? 222\b"),
     (
@@ -60,7 +60,7 @@ _TABLE: list[tuple[str, str, str]] = [
     (
         "usability",
         "poisoned",
-        r"device-side assert|illegal memory access|unspecified launch failure|misaligned address",
+        r"device-side assert|illegal (?:memory access|instruction was)|unspecified launch failure|misaligned address",
     ),
     ("usability", "licence", r"operation not supported|unlicensed|licen[cs]e"),
     ("usability", "crash", r"\bSIG[A-Z]{3,}\b|ended with exit status"),

@@ -189,7 +189,9 @@ class Facts:
         if not any(key in _KINDS for key in data):
             raise FactsError("no facts: none of the keys is one, such as torch_version or devices")
         for key, value in given.items():
-            types, wanted = _KINDS.get(key, ((object,), ""))
+            if key not in _KINDS:
+                continue
+            types, wanted = _KINDS[key]
             wrong = not isinstance(value, types) or (isinstance(value, bool) and bool not in types)
             if wrong:
                 raise FactsError(f"{key} must be {wanted} or null, not {_called(value)}")

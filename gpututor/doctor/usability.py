@@ -13,36 +13,34 @@ def usability(case: Case) -> Iterator[Finding]:
     """Find what keeps a visible GPU from working."""
     verdict, cause = case.error
     states = _states(case)
+    modes = {gpu.mode for gpu in case.gpus}
     if cause == "crash" and case.stopped_in == "import":
         return
     if verdict == "usability":
         summary, steps = _SPOKEN[cause]
+        if cause == "busy" and modes == {"prohibited"}:
+            summary, steps = _PROHIBITED
         if case.place in ("colab", "kaggle"):
             steps = _LENT.get(cause, steps)
         yield Finding("usability", summary, (case.text, *states), steps, "certain")
         return
-    modes = {gpu.mode for gpu in case.gpus}
     if case.operation == "timeout":
         yield _hang(case, states)
     elif modes == {"prohibited"} and case.available is not False:
         yield Finding(
             "usability",
-            "The GPU's compute mode forbids every program.",
+            _PROHIBITED[0],
             tuple(states),
-            ("Ask the administrator for the mode DEFAULT: sudo nvidia-smi -c DEFAULT",),
+            _PROHIBITED[1],
             "likely",
         )
     elif any(gpu.mig for gpu in case.gpus) and not case.count and not case.available:
-        stale = any("MIG-" in value for _, value in case.variables)
         yield Finding(
             "usability",
             "The GPU is divided (MIG), and this process was given no slice.",
             (*states, *_text(case)),
             (
-                "Set CUDA_VISIBLE_DEVICES to a slice that exists: nvidia-smi -L lists them as "
-                "MIG-..."
-                if stale
-                else "Look with nvidia-smi -L for slices (MIG-...). If there is none, an "
+                "Look with nvidia-smi -L for slices (MIG-...). If there is none, an "
                 "administrator must make one: sudo nvidia-smi mig -cgi ... -C",
                 "A process uses one slice: DataParallel over slices is not possible.",
             ),
@@ -138,6 +136,10 @@ def _others(processes: int | None) -> list[str]:
     return [f"{processes} other process{'es' * (processes > 1)} on it"] if processes else []
 
 
+_PROHIBITED = (
+    "The GPU's compute mode forbids every program.",
+    ("Ask the administrator for the mode DEFAULT: sudo nvidia-smi -c DEFAULT",),
+)
 _RELEASE = (
     "Shut down the kernels of other notebooks, and end your own old processes: nvidia-smi lists "
     "who holds the memory."

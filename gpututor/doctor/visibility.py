@@ -124,6 +124,14 @@ def _lent(case: Case) -> Iterator[Finding]:
             advice.ask_for_gpu(case),
             "certain" if nothing or spoken else "likely",
         )
+    elif case.container and case.nodes is False:
+        yield Finding(
+            "visibility",
+            "The container has the driver's programs, and no device.",
+            tuple(evidence),
+            advice.ask_for_gpu(case),
+            "likely",
+        )
     elif case.container and case.error[1] in ("no driver", "library"):
         yield Finding(
             "visibility",
