@@ -779,6 +779,12 @@ MACHINES: dict[str, tuple[dict[str, Any], str, str]] = {
         "usability",
         "Restart",
     ),
+    "hang of everything, the driver's own tools too": (
+        failing("timeout", is_available=None, device_count=None, driver_version=None)
+        | {"driver_cuda": None, "devices": None},
+        "usability",
+        "Restart",
+    ),
     "hang on a Slurm node": (
         failing("timeout", env={"SLURM_JOB_ID": "1", "CUDA_VISIBLE_DEVICES": "0"}),
         "usability",

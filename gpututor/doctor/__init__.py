@@ -11,15 +11,18 @@ from .collect import collect
 from .diagnose import diagnose
 from .facts import Facts, FactsError
 from .finding import Finding
+from .recorded import Recorded, machines
 from .report import Report, class_table, report
 
 __all__ = [
     "Facts",
     "FactsError",
     "Finding",
+    "Recorded",
     "Report",
     "class_table",
     "collect",
     "diagnose",
+    "machines",
     "report",
 ]

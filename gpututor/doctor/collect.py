@@ -63,7 +63,11 @@ def collect(seconds: float = SECONDS) -> Facts:
             known.update(look())
     end = time.monotonic() + seconds
     probes = {name: _Probe(name) for name in ("nvml", "torch")}
-    answers = {name: probe.answers(end) for name, probe in probes.items()}
+    try:
+        answers = {name: probe.answers(end) for name, probe in probes.items()}
+    finally:  # also when the learner interrupts
+        for probe in probes.values():
+            probe.end()
     with contextlib.suppress(Exception):
         known.update(_merged(answers["nvml"], answers["torch"]))
     with contextlib.suppress(Exception):
@@ -90,7 +94,7 @@ class _Probe:
             # The probe must find the torch that the caller finds.
             path = os.pathsep.join(item or os.getcwd() for item in sys.path)
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "gpututor.doctor.probe", name],
+                _command(name),
                 stdin=subprocess.DEVNULL,
                 stdout=self.output,
                 stderr=subprocess.DEVNULL,
@@ -107,7 +111,8 @@ class _Probe:
             status = self._wait(end)
             for line in self._lines():
                 with contextlib.suppress(ValueError):
-                    known.update(json.loads(line))
+                    learnt = json.loads(line)
+                    known.update(learnt if isinstance(learnt, dict) else {})
             if self.process is None or "tiny_op" in known or self.name != "torch":
                 pass
             elif status is None:
@@ -118,19 +123,25 @@ class _Probe:
             known["tiny_op"] = self.trouble
         return known
 
+    def end(self) -> None:
+        """End the process, and all that it started."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        if os.name == "posix":
+            with contextlib.suppress(OSError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
+        # A process inside a driver that hangs cannot be killed: it is left behind.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1)
+
     def _wait(self, end: float) -> int | None:
         if self.process is None:
             return None
         try:
             return self.process.wait(max(0.0, end - time.monotonic()))
         except subprocess.TimeoutExpired:
-            if os.name == "posix":
-                with contextlib.suppress(OSError):
-                    os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.kill()
-            # A process inside a driver that hangs cannot be killed: it is left behind.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(1)
+            self.end()
             return None
 
     def _lines(self) -> list[bytes]:
@@ -146,6 +157,10 @@ def _scrub(text: str) -> str:
     with contextlib.suppress(RuntimeError):
         text = text.replace(str(Path.home()), "~") if len(str(Path.home())) > 1 else text
     return scrub(text)
+
+
+def _command(name: str) -> list[str]:
+    return [sys.executable, "-m", "gpututor.doctor.probe", name]
 
 
 def _ending(status: int) -> str:

@@ -61,7 +61,11 @@ def driver(case: Case) -> Iterator[Finding]:
                 *_said(case),
             ),
             advice.load_driver(case),
-            "certain" if cause == "no driver" else "likely",
+            "certain"
+            if cause == "no driver"
+            else "possible"
+            if case.operation == "timeout"
+            else "likely",
         )
     elif absent(case) and case.available is not True and not case.jetson:
         yield _missing(case)

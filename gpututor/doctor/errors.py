@@ -60,7 +60,8 @@ _TABLE: list[tuple[str, str, str]] = [
     (
         "usability",
         "poisoned",
-        r"device-side assert|illegal (?:memory access|instruction was)|unspecified launch failure|misaligned address",
+        r"device-side assert|illegal (?:memory access|instruction was)"
+        r"|unspecified launch failure|misaligned address",
     ),
     ("usability", "licence", r"operation not supported|unlicensed|licen[cs]e"),
     ("usability", "crash", r"\bSIG[A-Z]{3,}\b|ended with exit status"),

@@ -136,7 +136,7 @@ class Facts:
 
     def to_json(self) -> str:
         """Return the facts as JSON, readable by `from_json`."""
-        return json.dumps(asdict(self), indent=1, ensure_ascii=True, default=str) + "\n"
+        return json.dumps(asdict(self), indent=1, ensure_ascii=True, default=plain) + "\n"
 
     def save(self, path: str | Path) -> None:
         """Write the facts to a file.
@@ -238,9 +238,10 @@ def scrub(text: str) -> str:
 
 def anonymous(text: str) -> str:
     """Return a text with file names for paths, and a GPU's id cut to its first digits."""
+    text = re.sub(r"(?i)/(?:home|users)/[^/\s:'\"]+", "", text)
+    text = re.sub(r"(?i)\\users\\[^\\/:*?\"<>|\r\n]+(?=\\)|\\users\\[^\\/\s\"]+", "", text)
     text = re.sub(r"[A-Za-z]:\\(?:[^\\/:*?\"<>|\r\n]+\\)*", "", text)
     text = re.sub(r"(?<![\w.:/])~?/(?:[^/\s:'\"]+/)+", "", text)
-    text = re.sub(r"(?<![\w.:/])/(?:home|Users|root)\b/?[^\s:'\"]*", "", text)
     return re.sub(r"\b((?:GPU|MIG)-[0-9a-fA-F]{8})-[0-9a-fA-F-]+", r"\1", text)
 
 

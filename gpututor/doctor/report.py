@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from .advice import dotted
 from .case import Case, read
 from .collect import collect
 from .diagnose import diagnose
@@ -53,7 +54,7 @@ class Report:
             "findings": [asdict(finding) for finding in self.findings],
             "facts": asdict(self.facts),
         }
-        return json.dumps(data, indent=1, ensure_ascii=True, default=str) + "\n"
+        return json.dumps(data, indent=1, ensure_ascii=True, default=plain) + "\n"
 
     def __repr__(self) -> str:
         lines = textwrap.wrap(f"gpututor doctor: {self.title}", WIDTH)
@@ -84,7 +85,7 @@ class Report:
         )
 
     def _rows(self) -> list[tuple[str, str]]:
-        return [(label, plain(text)) for label, text in _known(self.facts, read(self.facts))]
+        return list(_known(self.facts, read(self.facts)))
 
 
 def report(facts: Facts | None = None) -> Report:
@@ -168,22 +169,22 @@ def _row(learner: str, gpu: str, finding: str) -> str:
 
 def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
     built = {
-        "cuda": f"for CUDA {facts.torch_cuda}",
+        "cuda": f"for CUDA {dotted(case.build) or 'of unknown version'}",
         "rocm": f"for ROCm {case.hip}",
         "cpu": "for the CPU",
         "mac": "for macOS",
         "xpu": "for Intel GPUs",
     }.get(case.kind, "build unknown")
-    yield "system", ", ".join(filter(None, [str(facts.os or "unknown"), _where(case)]))
+    yield "system", ", ".join(filter(None, [plain(facts.os or "unknown"), _where(case)]))
     yield "PyTorch", f"{case.torch}, {built}" if case.torch else "not found"
-    driver = f"{facts.driver_version}" if facts.driver_version else "not found"
+    driver = plain(facts.driver_version) if case.driver else "not found"
     if case.driver_cuda:
-        driver += f", runs up to CUDA {'.'.join(map(str, case.driver_cuda))}"
+        driver += f", runs up to CUDA {dotted(case.driver_cuda)}"
     yield "driver", driver
     for index, gpu in enumerate(case.gpus):
         details = [gpu.name]
         if gpu.capability:
-            details.append("capability " + ".".join(map(str, gpu.capability)))
+            details.append(f"capability {dotted(gpu.capability)}")
         if gpu.memory:
             details.append(f"{gpu.memory:.1f} GiB")
         if gpu.uuid:
@@ -194,7 +195,7 @@ def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
     for name, value in case.env.items():
         yield "variable", f"{name}={value!r}"
     if facts.source:
-        yield "source", str(facts.source)
+        yield "source", plain(facts.source)
 
 
 def _where(case: Case) -> str:

@@ -44,22 +44,20 @@ def choose(value: str, total: int | None = None, uuids: Sequence[str] = ()) -> C
     environment variables, and torch.cuda's own parser of this variable.
     """
     chosen: list[str] = []
-    seen: set[str] = set()
     for entry in value.split(","):
         entry = entry.strip()
         if entry.startswith(("GPU-", "MIG-")):
-            name, key = entry, _match(entry, uuids)
+            key = _match(entry, uuids)
             problem = "" if key else f"{entry} names no GPU here, or more than one"
         else:
             number = re.match(r"\+?\d+", entry)
-            name = key = str(int(number[0])) if number and len(number[0]) < 10 else ""
+            key = str(int(number[0])) if number and len(number[0]) < 10 else ""
             problem = _wrong_index(entry, key, total)
         if problem:
             return Choice(tuple(chosen), problem)
-        if key in seen:
+        if key in chosen:
             return Choice((), f"it names {entry} twice, which hides every GPU")
-        seen.add(key)
-        chosen.append(name)
+        chosen.append(key)
     return Choice(tuple(chosen))
 
 
