@@ -7,22 +7,44 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import doctor
+    from .exercises import check, solution
+    from .explorer import Explorer, explore
     from .machine import Machine, start, stop
+    from .prediction import predict
 
-__all__ = ["Machine", "doctor", "start", "stop"]
+__all__ = [
+    "Explorer",
+    "Machine",
+    "check",
+    "doctor",
+    "explore",
+    "predict",
+    "solution",
+    "start",
+    "stop",
+]
 __version__ = "0.1.0"
 
-# A name is looked up when it is first used, so that `python -m gpututor doctor` works where
-# importing torch fails.
-_HOME = {"Machine": "machine", "start": "machine", "stop": "machine"}
+# Each name is imported when it is first used: `python -m gpututor doctor` must work where
+# importing torch fails, and importing this package is the first thing that command does.
+_HOME = {
+    "Explorer": "explorer",
+    "Machine": "machine",
+    "check": "exercises",
+    "explore": "explorer",
+    "predict": "prediction",
+    "solution": "exercises",
+    "start": "machine",
+    "stop": "machine",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name == "doctor":
-        return importlib.import_module(".doctor", __name__)
+        return importlib.import_module(f"{__name__}.doctor")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
