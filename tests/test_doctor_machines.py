@@ -322,6 +322,11 @@ MACHINES: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "64-bit Arm server, plain pip": (cpu_build(os="Linux aarch64"), "build", "Reinstall"),
     "CPU wheel, and an addition on the CPU": (cpu_build(tiny_op="ok"), "build", "Reinstall"),
+    "CPU build known by torch's words only": (
+        cpu_build(torch_version=None, is_available=None),
+        "build",
+        "Reinstall PyTorch with CUDA",
+    ),
     "Intel build": (cpu_build(torch_version="2.8.0+xpu"), "build", "xpu"),
     "ROCm build, NVIDIA card": (
         rocm(
@@ -434,6 +439,50 @@ MACHINES: dict[str, tuple[dict[str, Any], str, str]] = {
         "driver",
         "450.80",
     ),
+    "the same, nothing said": (
+        blind(driver_version="450.51.06", driver_cuda="11.0", torch_cuda="11.8")
+        | {"init_error": None, "tiny_op": None},
+        "driver",
+        "450.80",
+    ),
+    "WSL: the driver's number is that of Windows": (
+        blind(wsl=True, driver_version="527.41", driver_cuda="12.0", tiny_op=None)
+        | {"init_error": None},
+        "driver",
+        "528.33",
+    ),
+    "libcuda missing": (
+        bare(
+            torch_version=None,
+            torch_cuda=None,
+            arch_list=None,
+            init_error="ImportError: libcuda.so.1: cannot open shared object file: No such file",
+            tiny_op=None,
+        ),
+        "driver",
+        "install NVIDIA's driver",
+    ),
+    "a CUDA build known by torch's words only": (
+        bare(torch_version="2.8.0", torch_cuda=None, arch_list=None),
+        "driver",
+        "install NVIDIA's driver",
+    ),
+    "AMD's driver missing": (
+        rocm(
+            device_nodes_present=False,
+            is_available=False,
+            device_count=0,
+            tiny_op="RuntimeError: No HIP GPUs are available",
+        ),
+        "driver",
+        "amdgpu",
+    ),
+    "AMD's variable on an NVIDIA machine hides nothing": (
+        blind(env={"HIP_VISIBLE_DEVICES": "-1"}, device_nodes_present=False)
+        | {"init_error": None, "tiny_op": None},
+        "driver",
+        "modprobe",
+    ),
     "CUDA 10: each minor version counts": (
         blind(driver_version="418.87", driver_cuda="10.1", torch_cuda="10.2", init_error=None),
         "driver",
@@ -526,6 +575,11 @@ MACHINES: dict[str, tuple[dict[str, Any], str, str]] = {
     "empty variable": (visible(""), "visibility", "CUDA_VISIBLE_DEVICES"),
     "a space": (visible(" "), "visibility", "CUDA_VISIBLE_DEVICES"),
     "-1": (visible("-1"), "visibility", "CUDA_VISIBLE_DEVICES"),
+    "-1, nothing said": (
+        visible("-1", init_error=None, tiny_op=None),
+        "visibility",
+        "CUDA_VISIBLE_DEVICES",
+    ),
     "7 on one GPU": (visible("7"), "visibility", r"exists \(0\)"),
     "9,0 ends at once": (visible("9,0"), "visibility", "CUDA_VISIBLE_DEVICES"),
     "-1,0": (visible("-1,0"), "visibility", "CUDA_VISIBLE_DEVICES"),
@@ -713,6 +767,12 @@ MACHINES: dict[str, tuple[dict[str, Any], str, str]] = {
         | {"tiny_op": None},
         "architecture",
         "CUDA 12.8",
+    ),
+    "B300 (10.3) with sm_100a only": (
+        failing("", devices=[gpu("NVIDIA B300", "10.3")], arch_list=["sm_90", "sm_100a"])
+        | {"tiny_op": None},
+        "architecture",
+        "CUDA 12.9",
     ),
     "Jetson Orin with the general CUDA build": (
         failing(NO_IMAGE, **JETSON),

@@ -109,7 +109,7 @@ def _remarks(case: Case) -> Iterator[Finding]:
                 ("Correct the list before Python starts, if you want the others too.",),
                 "certain",
             )
-        elif choice.chosen and choice.chosen != tuple(map(str, range(len(choice.chosen)))):
+        elif _renumbered(choice.chosen):
             yield Finding(
                 "visibility",
                 f'torch counts the GPUs that {name} leaves from 0: the first is "cuda:0".',
@@ -131,6 +131,11 @@ def _remarks(case: Case) -> Iterator[Finding]:
         )
     yield from architecture.notes(case)
     yield from usability.notes(case)
+
+
+def _renumbered(chosen: tuple[str, ...]) -> bool:
+    numbers = [int(entry) for entry in chosen if entry.isdigit()]
+    return numbers != list(range(len(numbers)))
 
 
 def _unexplained(case: Case) -> Finding:
