@@ -103,7 +103,7 @@ def test_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     ada, grace = (line for line in text.splitlines() if line.startswith(("ada", "grace")))
     assert "2 x Tesla T4" in ada and "lesson 05" in ada
-    assert "simulated GPU" in grace and "visibility" in grace
+    assert "simulated GPU" in grace and "visibility" in grace and "every GPU" in text
     assert "1 of 2" in text and all(len(line) <= 80 for line in text.splitlines())
     (folder / "alan.json").write_text("[]")
     assert main(["doctor", "--class", str(folder)]) == 2

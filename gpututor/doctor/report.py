@@ -7,6 +7,7 @@ import json
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 
 from .advice import dotted
@@ -160,11 +161,13 @@ def _abilities(found: Report) -> tuple[str, str]:
     return f"{number} x {name}", "fine; lesson 05 (two GPUs) too"
 
 
-def _row(learner: str, gpu: str, finding: str) -> str:
-    def fit(text: str, width: int) -> str:
-        return text if len(text) <= width else text[: width - 3] + "..."
-
-    return f"{fit(learner, 18):<18}  {fit(gpu, 22):<22}  {fit(finding, 36)}".rstrip()
+def _row(*texts: str) -> str:
+    """Return a row of the table, with as many lines as its longest text needs."""
+    widths = (18, 22, 36)
+    cells = [textwrap.wrap(text, width) for text, width in zip(texts, widths, strict=True)]
+    lines = zip_longest(*cells, fillvalue="")
+    form = "{:<18}  {:<22}  {}"
+    return "\n".join(form.format(*line).rstrip() for line in lines)
 
 
 def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
