@@ -39,9 +39,15 @@ _HOME = {
 }
 
 
+#: Modules that are there after ``import gpututor`` alone.
+_MODULES = {
+    "diagrams", "doctor", "exercises", "figures", "machine", "recorded", "transfer",
+}  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
-    if name == "doctor":
-        return importlib.import_module(f"{__name__}.doctor")
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
