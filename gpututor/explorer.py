@@ -17,7 +17,7 @@ import ipywidgets
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from .figures import Picture
+from .picture import Picture
 
 READY = "Ready: move a control to run it again."
 #: While Python runs, the kernel cannot hear a button of the panel; it hears an interrupt.
