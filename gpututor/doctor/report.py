@@ -211,6 +211,10 @@ def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
             details.append(f"capability {dotted(gpu.capability)}")
         if gpu.memory:
             details.append(f"{gpu.memory:.1f} GiB")
+        if gpu.mig:
+            details.append("divided (MIG)")
+        if gpu.mode not in ("", "default", "0"):
+            details.append(f"compute mode {gpu.mode}")
         if gpu.uuid:
             details.append(gpu.uuid)
         yield f"GPU {index}", ", ".join(details)
