@@ -141,7 +141,11 @@ def load_driver(case: Case) -> Advice:
 def newer_driver(case: Case) -> Advice:
     """Return how to bring driver and build together."""
     oldest = oldest_driver(case.build, case.driver_system)
-    wanted = f"to {driver_number(oldest)} or newer" if oldest else f"to one for CUDA {dotted(case.build)}"
+    wanted = (
+        f"to {driver_number(oldest)} or newer"
+        if oldest
+        else f"to one for CUDA {dotted(case.build)}"
+    )
     if not case.build:
         wanted = "to the newest"
     older = "Or install a PyTorch build for an older CUDA"

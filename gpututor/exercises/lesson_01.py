@@ -1,4 +1,4 @@
-"""Lesson 01, Is there a GPU?"""
+"""Lesson 01, Find out whether there is a GPU."""
 
 from __future__ import annotations
 
