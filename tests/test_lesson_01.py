@@ -16,6 +16,7 @@ import torch
 from gpututor import diagrams, doctor
 from gpututor.doctor import versions
 from gpututor.doctor.finding import VERDICTS
+from gpututor.exercises import lesson_01
 from gpututor.exercises.solutions import lesson_01 as solutions
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks/01_is_there_a_gpu.ipynb"
@@ -43,7 +44,10 @@ def test_the_core_machines_have_every_verdict() -> None:
     names = re.findall(r"\*(.+?)\*", line)
     verdicts = {doctor.diagnose(machines[name].facts)[0].verdict for name in names}
     assert len(names) == 6 and verdicts == set(VERDICTS)
-    assert f"There are {len(machines)} machines" in CELLS["clinic-text"] + CELLS["toolkit-means"]
+    assert f"There are {len(machines)} machines" in CELLS["toolkit-means"]
+    checked = len(machines) - len(lesson_01.LEFT_OUT)
+    assert f"{checked} machines of the clinic" in CELLS["exercise-order-task"]
+    assert f"{len(lesson_01.described())} machines, 3 of" in CELLS["takeaways"]
 
 
 def test_machines_that_the_prose_names_exist() -> None:
