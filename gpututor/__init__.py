@@ -41,7 +41,8 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "clinic", "diagrams", "doctor", "exercises", "figures", "machine", "recorded", "transfer",
+    "clinic", "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded",
+    "transfer",
 }  # fmt: skip
 
 
