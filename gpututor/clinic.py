@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import ipywidgets
 
@@ -83,8 +83,8 @@ class Visit:
         )
         style = "dashed" if self.verdict and not self.right else "solid"
         return (
-            f'<div style="border-left:4px {style} currentColor;padding-left:10px;margin:4px 0">'
-            f"<b>{html.escape(self.machine.name)}</b><table>{body}</table></div>"
+            f'<div style="border-left:4px {style} currentColor;padding-left:10px;margin:4px 0;'
+            f'line-height:1.3"><b>{html.escape(self.machine.name)}</b><table>{body}</table></div>'
         )
 
 
@@ -105,15 +105,13 @@ def visit(machine: str, verdict: str = LOOK) -> Visit:
     ValueError
         When there is no such machine or verdict.
     """
-    known = doctor.machines()
-    if machine not in known:
-        raise ValueError(f"there is no machine {machine!r}; there is {', '.join(known)}")
+    found = _find(machine)
     if verdict not in (LOOK, *VERDICTS):
         raise ValueError(f"{verdict!r} is no verdict: give one of {', '.join(VERDICTS)}")
     if verdict == LOOK:
-        return Visit(known[machine], None)
+        return Visit(found, None)
     _first.setdefault(machine, verdict)
-    return Visit(known[machine], verdict)
+    return Visit(found, verdict)
 
 
 def controls() -> dict[str, ipywidgets.Widget]:
@@ -131,17 +129,40 @@ def controls() -> dict[str, ipywidgets.Widget]:
     return {"machine": machine, "verdict": verdict}
 
 
-def score() -> Picture:
-    """Draw how many machines the learner's first verdict was right on, and the prediction."""
-    right = sum(Visit(doctor.machines()[name], said).right for name, said in _first.items())
+def score(machines: Sequence[str] | None = None) -> Picture:
+    """Draw how many machines the learner's first verdict was right on, and the prediction.
+
+    Parameters
+    ----------
+    machines : sequence of str, optional
+        The names of some machines; by default all.
+
+    Raises
+    ------
+    ValueError
+        When there is no such machine.
+    """
+    known = doctor.machines()
+    names = list(known) if machines is None else list(machines)
+    for name in names:
+        _find(name)
+    visited = [Visit(known[name], _first[name]) for name in names if name in _first]
+    right = sum(visit.right for visit in visited)
     return figures.bars(
         {
             "right at the first try": right,
-            "not right": len(_first) - right,
-            "not visited yet": len(doctor.machines()) - len(_first),
+            "not right": len(visited) - right,
+            "not visited yet": len(names) - len(visited),
         },
         title="The clinic: your first verdicts",
         x=("number", "machines"),
         guess="01-clinic",
         source="your answers; recorded machines, and the doctor's verdict on them",
     )
+
+
+def _find(name: str) -> doctor.Recorded:
+    known = doctor.machines()
+    if name not in known:
+        raise ValueError(f"there is no machine {name!r}; there is {', '.join(known)}")
+    return known[name]

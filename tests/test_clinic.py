@@ -42,6 +42,8 @@ def test_the_first_verdict_counts() -> None:
     clinic.visit("the container", "visibility")
     clinic.visit("the new card", "architecture")
     assert shown("right at the first try") == "1" and shown("not right") == "1"
+    some = clinic.score(["the container", "the laptop"]).alt
+    assert "first try: 0 machines. not right: 1 machines. not visited yet: 1 machines." in some
 
 
 def test_choosing_another_machine_takes_the_verdict_back() -> None:
@@ -58,6 +60,8 @@ def test_choosing_another_machine_takes_the_verdict_back() -> None:
 def test_bad_names_are_told() -> None:
     with pytest.raises(ValueError, match=r"no machine 'moon'; there is a rented H200"):
         clinic.visit("moon")
+    with pytest.raises(ValueError, match="no machine 'moon'"):
+        clinic.score(["moon"])
     with pytest.raises(ValueError, match="'gone' is no verdict: give one of build"):
         clinic.visit("the container", "gone")
     assert not clinic._first

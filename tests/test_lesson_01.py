@@ -39,9 +39,8 @@ def fresh(code: str, **variables: str) -> str:
 
 
 def test_the_core_machines_have_every_verdict() -> None:
-    line = next(line for line in CELLS["clinic-text"].splitlines() if "these six" in line)
     machines = doctor.machines()
-    names = re.findall(r"\*(.+?)\*", line)
+    names = re.findall(r'"(.+?)"', CELLS["six"])
     verdicts = {doctor.diagnose(machines[name].facts)[0].verdict for name in names}
     assert len(names) == 6 and verdicts == set(VERDICTS)
     assert f"There are {len(machines)} machines" in CELLS["toolkit-means"]
@@ -81,6 +80,14 @@ def test_the_lessons_rules_are_the_doctors() -> None:
         for capability in capabilities:
             assert capability not in boards
             assert runs(code, capability) == versions.runs_on(code, capability)
+
+
+def test_the_doctor_says_that_a_missing_number_is_no_fault() -> None:
+    machines = doctor.machines()
+    said = {name: doctor.diagnose(machines[name].facts)[0].evidence for name in machines}
+    assert "the build has no sm_89, and needs none" in " ".join(said["the missing number"])
+    assert "needs none" not in " ".join(said["a rented H200"])
+    assert "compute mode exclusive_process" in repr(doctor.Report(machines["the shared GPU"].facts))
 
 
 @real
