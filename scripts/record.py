@@ -182,14 +182,15 @@ def against_the_cpu() -> dict[str, Any]:
 
 
 def network_against_the_cpu() -> dict[str, Any]:
-    """One training step of the lesson's network, on the host and on the GPU, by batch."""
+    """One training step of the lesson's network, on the host and on the GPU, by its width."""
     lesson = cells("07_train_on_the_gpu", "sizes", "net")
     series: dict[str, list[tuple[float, list[float]]]] = {"host": [], "GPU": []}
-    for batch in (1, 8, 64, 512):
+    for width in (16, 64, 256, 1024, 4096):
+        lesson["width"] = width
         for name, device in (("host", "cpu"), ("GPU", "cuda")):
             net, optimizer = lesson["make_net"](device)
-            x = torch.randn(batch, lesson["width"], device=device)
-            target = torch.zeros(batch, dtype=torch.int64, device=device)
+            x = torch.randn(64, width, device=device)
+            target = torch.zeros(64, dtype=torch.int64, device=device)
 
             def step(
                 net: Any = net, optimizer: Any = optimizer, x: Any = x, t: Any = target
@@ -198,8 +199,8 @@ def network_against_the_cpu() -> dict[str, Any]:
                 lesson["cross_entropy"](net(x), t).backward()
                 optimizer.step()
 
-            series[name].append((batch, [1e3 * _seconds(step) for _ in range(3)]))
-    return curve(("batch", "samples"), ("time of one step", "ms"), series)
+            series[name].append((width, [1e3 * _seconds(step) for _ in range(REPEATS)]))
+    return curve(("width of the network", "numbers"), ("time of one step", "ms"), series)
 
 
 def _seconds(work: Callable[[], Any]) -> float:
