@@ -125,8 +125,19 @@ class Engine:
             if sleeping is not None and first < sleeping:
                 self._wake.notify()
 
+    def hold(self, seconds: float) -> None:
+        """Hold the host for `seconds` of the wall clock; the clock of an idle machine waits too."""
+        begin = time.perf_counter()
+        idle = self._running is None and not self._queue
+        time.sleep(seconds)
+        with self._lock:
+            if idle and self._running is None and not self._queue:
+                self._lag += time.perf_counter() - begin
+
     def reached(self, when: float) -> bool:
         """Tell whether everything up to the simulated time `when` has happened."""
+        if self._error is not None:
+            self._check_thread()
         if self._running is not None and self._running <= when:
             return False
         queue = self._queue
