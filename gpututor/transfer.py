@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from . import machine
+
 KIB, MIB = 2**10, 2**20
 LONGEST = 0.04  # seconds: a copy that takes longer is the last of a row of sizes
 MOST = 256 * MIB
@@ -73,6 +75,25 @@ def sizes(first: int = 4 * KIB, factor: int = 4) -> list[int]:
             break
         row.append(row[-1] * factor)
     return row
+
+
+def empty_pinned_cache() -> None:
+    """Give back the pinned memory that PyTorch keeps to lend again: pinning costs anew then."""
+    # torch.accelerator.empty_host_cache is its public name from torch 2.13 on.
+    public = getattr(torch.accelerator, "empty_host_cache", None)
+    (public or torch._C._host_emptyCache)()
+
+
+def limits(device: int | None = None) -> dict[str, float]:
+    """Return the published limit of the link to a device, for a figure of rates.
+
+    Returns
+    -------
+    dict of str to float
+        Its name and gigabytes per second; empty where the driver does not say which link it is.
+    """
+    found = machine.link(device)
+    return {} if found is None else {f"{found[0]}, published": found[1]}
 
 
 class count_copies(TorchFunctionMode):

@@ -64,7 +64,10 @@ def test_page_locking_costs_the_host_time_once(profile: profiles.Profile) -> Non
     fresh = transfer.seconds(lambda: kept.append(x.pin_memory()), repeats=1)
     assert cost <= fresh < 1.5 * cost  # the rest is a launch, and a host that is late
     kept.clear()
-    assert transfer.seconds(x.pin_memory, repeats=1) < cost / 10  # a block is used again
+    assert transfer.seconds(x.pin_memory) < cost / 2  # a block is used again
+    transfer.empty_pinned_cache()
+    again = transfer.seconds(lambda: kept.append(x.pin_memory()), repeats=1)
+    assert cost <= again < 1.5 * cost
 
 
 def test_sizes_fit_the_device(simulated: None) -> None:
