@@ -118,7 +118,7 @@ def draw(
                     for each, begin, end in bars[track]
                     if each == kind
                 ],
-                (row - 0.34, 0.68), facecolors=fill, edgecolor=INK, 
+                (row - 0.34, 0.68), facecolors=fill, edgecolor=INK,
                 hatch="" if crowded else hatch, lw=0 if crowded else 0.6,
             )  # fmt: skip
         if len(spans) <= MOST_LABELS:

@@ -287,6 +287,7 @@ class Device:
 
     def error(self) -> RuntimeError:
         """Return the error that this device now answers everything with."""
+        self.engine.told = True
         return cuda_error(self.failure or "unknown error")
 
     def fail(self, name: str, error: BaseException) -> BaseException:
