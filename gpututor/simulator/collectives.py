@@ -16,7 +16,7 @@ from torch._prims_common import suggest_memory_format
 from torch._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
 
 from .operators import Operator, aten, handles
-from .runtime import Simulation, current
+from .runtime import current
 
 # Seconds on the host at real speed. Measured on the host of an NVIDIA H200, torch 2.11,
 # 30 November 2026, with networks of 2 to 65 modules and 2 to 128 parameters.
@@ -124,7 +124,7 @@ def scatter(
     current().engine.workers = len(parts)
     moved = []
     for place, part in enumerate(parts):
-        with torch.cuda.stream(streams[place] if streams else None):  # type: ignore[arg-type]
+        with torch.cuda.stream(streams[place] if streams else None):
             moved.append(part.to(_device(devices[place]), non_blocking=True))
     return moved
 
