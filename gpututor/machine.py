@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from . import nvml
 from .simulator import install, profiles
 
 VARIABLE = "GPUTUTOR_SIMULATE"
@@ -161,6 +162,36 @@ def source(device: int | None = None) -> str:
     if _running is not None and _running.simulated:
         return name[0].lower() + name[1:]
     return f"measured on {name}, torch {torch.__version__.partition('+')[0]}"
+
+
+def link(device: int | None = None) -> tuple[str, float] | None:
+    """Return the link between the host and a device, and its published limit.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+
+    Returns
+    -------
+    tuple of str and float, or None
+        Such as ``("PCIe 3.0 x16", 15.75)``: generation and lanes, and gigabytes per second in each
+        direction, from the signalling rate and encoding in the PCI Express base specification. A
+        simulated device's is divided as all its rates are. None where the driver does not say.
+    """
+    if _running is not None and _running.simulated:
+        profile = install.profile()
+        return profile.link_name, _PCIE[profile.link_name] / profile.slowdown
+    name = nvml.pcie_link(str(torch.cuda.get_device_properties(device).uuid))
+    return None if name not in _PCIE else (name, _PCIE[name])
+
+
+#: Gigabytes per second each way: gigatransfers per second, times lanes, times 128/130, by 8.
+_PCIE = {
+    f"PCIe {generation}.0 x{lanes}": rate * lanes * 128 / 130 / 8
+    for generation, rate in ((3, 8), (4, 16), (5, 32))
+    for lanes in (1, 2, 4, 8, 16)
+}
 
 
 def stop() -> None:

@@ -20,7 +20,6 @@ SECTIONS = [
     "Exercises",
     "Where to go next",
 ]
-SYNCHRONIZE = "    torch.cuda.synchronize()\n"
 
 
 @pytest.fixture(scope="module")
@@ -147,53 +146,3 @@ def test_the_check_finds_what_is_no_notebook(script, tmp_path, capsys):
     assert script.main(["--check", str(broken)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("broken.ipynb: not a valid notebook")
-
-
-@pytest.fixture
-def first_exercise(script, simulated):
-    """Return a function that puts an answer to lesson 00's exercise to its check."""
-    source = {cell.id: cell.source for cell in script.read(START_HERE).cells}
-
-    def check(answer):
-        names = {}
-        exec("import time\nimport torch\n" + answer + source["check-work"], names)
-        exec(source["check-run"], names)
-
-    check.stub = source["exercise"] + "\n"
-    check.solution = re.search(r"```python\n(.+?)```", source["solution"], re.S)[1]
-    return check
-
-
-def test_the_first_exercise_takes_its_solution(first_exercise, capsys):
-    for _ in range(3):
-        first_exercise(first_exercise.solution)
-        assert capsys.readouterr().out.startswith("right:")
-
-
-def test_the_first_exercise_does_not_take_its_stub(first_exercise, capsys):
-    first_exercise(first_exercise.stub)
-    assert "still to be written" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda text: text.replace(SYNCHRONIZE, "", 1), "earlier work"),
-        (lambda text: "".join(text.rsplit(SYNCHRONIZE, 1)), "not done"),
-        (
-            lambda text: (
-                "".join(text.rsplit(SYNCHRONIZE, 1))
-                .replace(
-                    "    return ",
-                    f"    seconds = time.perf_counter() - start\n{SYNCHRONIZE}    return ",
-                )
-                .replace("return time.perf_counter() - start", "return seconds")
-            ),
-            "clock was read",
-        ),
-    ],
-    ids=["no first synchronisation", "no second one", "clock read too early"],
-)
-def test_the_first_exercise_refuses(first_exercise, change, message):
-    with pytest.raises(AssertionError, match=message):
-        first_exercise(change(first_exercise.solution))

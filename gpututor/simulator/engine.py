@@ -24,6 +24,9 @@ import torch
 #: for it. Python's own hiccups would otherwise show up in event times.
 HOST_SLACK = 5e-3
 
+#: What keeps the host busy for longer (in seconds) is not waited for: the simulated clock jumps.
+LONGEST_BUSY = 0.5
+
 #: Seconds after which a waiting thread looks again by itself: an interrupt of the host can fall
 #: between the queue and the bell.
 _PATIENCE = 0.2
@@ -120,6 +123,13 @@ class Engine:
             self._worker.at = host
             with self._lock:
                 self._workers_host = max(self._workers_host, host)
+
+    def busy(self, seconds: float) -> None:
+        """Keep the host busy for `seconds`; a long time passes at once, as its clock jumps."""
+        end = self.spend(seconds)
+        if seconds > LONGEST_BUSY:
+            self.jump(end)
+        self.wait(end)
 
     def ready(self, start: float) -> float:
         """Return the time work can really start that should start at `start`.

@@ -62,7 +62,8 @@ class Segment:
         """Return the whole segment as a flat CPU tensor of `dtype`, to take views of."""
         base = self._bases.get(dtype)
         if base is None:
-            with torch._C.DisableTorchFunction():
+            # A tensor made in inference mode could not be written by kernels, which run outside it.
+            with torch._C.DisableTorchFunction(), torch.inference_mode(False):
                 flat = torch.empty(0, dtype=dtype, device="cpu")
                 first = self.shift // dtype.itemsize
                 base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
