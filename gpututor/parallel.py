@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -66,7 +67,9 @@ class Seen:
         self.rows = [Row(f"cuda:{index}") for index in range(torch.cuda.device_count())]
 
     def _table(self) -> list[tuple[str, ...]]:
-        table = [("device", "got", "forward", "held at the end", "held at most")]
+        table: list[tuple[str, ...]] = [
+            ("device", "got", "forward", "held at the end", "held at most")
+        ]
         for row in self.rows:
             got = ", ".join("×".join(map(str, shape)) or "a number" for shape in row.got)
             table.append(
@@ -204,41 +207,47 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
 
     Raises
     ------
+    FileNotFoundError
+        When there is no such file.
     RuntimeError
-        When a process failed; the message ends with the last lines of its errors.
+        When a process failed; the message has the traceback of the first that did.
     TimeoutError
         When the limit was over.
     """
+    if not Path(script).is_file():
+        raise FileNotFoundError(f"there is no file {script}: write it first")
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *(f"--nproc-per-node={processes}", str(script)),
     ]
-    # One thread each, as torchrun sets it too, but without its remark; and none of NVLink's
-    # multicast, which machines that are shared may refuse.
-    environment = {"OMP_NUM_THREADS": "1", "NCCL_NVLS_ENABLE": "0", **os.environ}
-    child = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
-    try:
-        output, errors = child.communicate(timeout=limit)
-    except BaseException as error:
-        _end(child)
-        if isinstance(error, subprocess.TimeoutExpired):
+    with tempfile.TemporaryDirectory() as folder:
+        # One thread each, as torchrun would set it with a remark; none of NVLink's multicast,
+        # which machines that are shared may refuse; and a folder for what it leaves behind.
+        environment = {"OMP_NUM_THREADS": "1", "NCCL_NVLS_ENABLE": "0", **os.environ}
+        child = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environment, "TMPDIR": folder},
+            start_new_session=True,
+        )
+        try:
+            output, errors = child.communicate(timeout=limit)
+        except BaseException as error:
+            _end(child)
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
             raise TimeoutError(
-                f"{Path(script).name} was not done after {limit:g} s, so it was ended: "
-                "a process may be waiting for another; look for a collective only some call"
+                f"{Path(script).name} was not done after {limit:g} s, so it was ended: one "
+                "process may wait for another, as when not all of them call a collective"
             ) from None
-        raise
     if child.returncode:
-        told = [line for line in errors.splitlines() if line.strip()]
-        first = next((n for n, line in enumerate(told) if "Traceback" in line), 0)
-        last = "\n".join(told[first : first + 30])
-        raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{last}")
+        lines = errors.splitlines()
+        ranks = [line for line in lines if line.startswith("[rank")]
+        first = [line for line in ranks if line.split(":")[0] == ranks[0].split(":")[0]]
+        said = "\n".join((first or lines)[-20:])
+        raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{said}")
     return output
 
 
