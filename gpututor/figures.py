@@ -248,9 +248,11 @@ def bars(
 
 
 def number(value: float) -> str:
-    """Write a number with three significant digits, as the figures do."""
+    """Write a number with three significant digits, as the figures do; a count in full."""
     if not math.isfinite(value):
         return str(value)
+    if value == int(value) and abs(value) < 1e6:
+        return str(int(value))
     text = f"{value:.3g}"
     if "e" in text and 1e-4 <= abs(value) < 1e6:
         text = f"{float(text):.0f}"

@@ -26,3 +26,9 @@ def simulate() -> Iterator[Callable[[str], Machine]]:
 def simulated(simulate: Callable[[str], Machine]) -> Machine:
     """Run the test on one simulated T4."""
     return simulate("T4")
+
+
+@pytest.fixture
+def two_devices(simulate: Callable[[str], Machine]) -> Machine:
+    """Run the test on two simulated T4s."""
+    return simulate("T4x2")
