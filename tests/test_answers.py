@@ -12,7 +12,7 @@ import torch
 import gpututor
 from gpututor import exercises
 
-pytestmark = pytest.mark.usefixtures("simulated")
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 
 @pytest.mark.parametrize("exercise", exercises.every(), ids=lambda exercise: exercise.name)
