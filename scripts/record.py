@@ -144,8 +144,8 @@ def hazards() -> dict[str, Any]:
 def training() -> dict[str, Any]:
     """The speed of each loop of the lesson, and of the last one without each change."""
     lesson = cells(
-        "07_train_on_the_gpu", "sizes", "data", "net", "clock", "plain", "wait", "pinned",
-        "ahead", "dtype", "half", "all", "table",
+        "07_train_on_the_gpu", "sizes", "data", "net", "clock", "step", "plain", "wait", "pinned",
+        "ahead", "dtype", "half", "half-loop", "all", "table",
     )  # fmt: skip
     speed, pinned, batches = (lesson[n] for n in ("samples_per_second", "pinned", "batches"))
     train, ahead = lesson["train"], lesson["ahead"]

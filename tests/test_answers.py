@@ -14,7 +14,7 @@ from gpututor import doctor, exercises
 from gpututor.doctor import Facts
 from gpututor.exercises.solutions import lesson_01
 
-pytestmark = pytest.mark.usefixtures("simulated")
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 
 @pytest.mark.parametrize("exercise", exercises.every(), ids=lambda exercise: exercise.name)

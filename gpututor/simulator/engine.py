@@ -13,6 +13,7 @@ Simulated time is ``time.perf_counter()`` minus a lag; both in seconds, in slow 
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from heapq import heappop, heappush
@@ -30,6 +31,8 @@ LONGEST_BUSY = 0.5
 #: Seconds after which a waiting thread looks again by itself: an interrupt of the host can fall
 #: between the queue and the bell.
 _PATIENCE = 0.2
+_log = logging.getLogger("gpututor")
+_MAIN = threading.main_thread().ident
 _FINISH, _START = 0, 1  # at equal times a result is shown before the next kernel reads it
 
 
@@ -46,15 +49,32 @@ class Work(Protocol):
         """Take what either of them raised. Must not raise."""
 
 
+class _Worker(threading.local):
+    """How far one thread of the host has come; None until it has launched something."""
+
+    at: float | None = None
+
+
 class Engine:
-    """Runs work at its simulated time, and tells the host's side of that time."""
+    """Runs work at its simulated time, and tells the host's side of that time.
+
+    Attributes
+    ----------
+    workers : int
+        Threads that share the interpreter while the main thread waits for them: what one of them
+        does on the host takes so many times as long. Set by `collectives`.
+    """
 
     def __init__(self) -> None:
         #: What failed first on any device. As on CUDA, no device of the process works after it.
         self.failure: str | None = None
+        self.told = False  # whether the host has been told
         self._lag = 0.0
         self._jumped = 0.0
-        self._host = 0.0  # how far the host has come, in simulated seconds
+        self.workers = 1
+        self._host = 0.0  # how far the host's main thread has come, in simulated seconds
+        self._worker = _Worker()
+        self._workers_host = 0.0  # how far the furthest of its other threads has come
         self._queue: list[tuple[float, int, int, Work]] = []
         self._order = itertools.count()
         self._lock = threading.Lock()
@@ -80,18 +100,36 @@ class Engine:
             pending = queue[0][0]
         return now if now < pending else pending
 
-    def launch(self, cost: float) -> float:
-        """Count one launch of `cost` seconds on the host; return when it reaches the device."""
+    def spend(self, cost: float) -> float:
+        """Count `cost` seconds of the calling thread's work; return when it is done.
+
+        The main thread goes on from where the furthest thread is. Every other thread begins where
+        the main thread is: it does not matter in which order threads get to run.
+        """
         now = self.now()
-        host = self._host
+        if threading.get_ident() == _MAIN:
+            host = max(self._host, self._workers_host)
+        else:
+            cost *= self.workers
+            at = self._worker.at
+            host = self._host if at is None else at
         if now - host > HOST_SLACK:
             host = now
-        self._host = host = host + cost
+        host += cost
+        self._reach(host)
         return host
+
+    def _reach(self, host: float) -> None:
+        if threading.get_ident() == _MAIN:
+            self._host = host
+        else:
+            self._worker.at = host
+            with self._lock:
+                self._workers_host = max(self._workers_host, host)
 
     def busy(self, seconds: float) -> None:
         """Keep the host busy for `seconds`; a long time passes at once, as its clock jumps."""
-        end = self.launch(seconds)
+        end = self.spend(seconds)
         if seconds > LONGEST_BUSY:
             self.jump(end)
         self.wait(end)
@@ -125,8 +163,19 @@ class Engine:
             if sleeping is not None and first < sleeping:
                 self._wake.notify()
 
+    def hold(self, seconds: float) -> None:
+        """Hold the host for `seconds` of the wall clock; the clock of an idle machine waits too."""
+        begin = time.perf_counter()
+        idle = self._running is None and not self._queue
+        time.sleep(seconds)
+        with self._lock:
+            if idle and self._running is None and not self._queue:
+                self._lag += time.perf_counter() - begin
+
     def reached(self, when: float) -> bool:
         """Tell whether everything up to the simulated time `when` has happened."""
+        if self._error is not None:
+            self._check_thread()
         if self._running is not None and self._running <= when:
             return False
         queue = self._queue
@@ -153,12 +202,9 @@ class Engine:
             if remaining <= 0:
                 break
             time.sleep(min(remaining, _PATIENCE))
-        if when > self._host:
-            self._host = when
-
-    def host_time(self) -> float:
-        """Return how far the host has come, in simulated seconds."""
-        return self._host
+        before = self._host if threading.get_ident() == _MAIN else self._worker.at
+        if before is None or when > before:
+            self._reach(when)
 
     def jump(self, when: float) -> None:
         """Set the clock forward to `when`; work until then is caught up with at once."""
@@ -174,6 +220,7 @@ class Engine:
 
     def _check_thread(self) -> None:
         if self._error is not None:
+            self.told = True
             raise RuntimeError(f"the simulator's own thread failed: {self._error!r}")
         if self._thread is None or not self._thread.is_alive():
             raise RuntimeError("the simulated GPU was stopped while work was pending")
@@ -225,7 +272,10 @@ class Engine:
                         self._done.notify_all()
 
     def stop(self) -> None:
-        """End the thread; pending work is dropped."""
+        """End the thread; pending work is dropped, a failure that nobody was told of is logged."""
+        failure = self.failure or (repr(self._error) if self._error is not None else None)
+        if failure is not None and not self.told:
+            _log.error("the simulated GPU failed and nothing waited for it: %s", failure)
         with self._lock:
             self._stopped = True
             self._queue.clear()

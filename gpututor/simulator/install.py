@@ -22,11 +22,13 @@ from torch.utils._device import DeviceContext
 from . import (
     autocast,
     bindings,
+    collectives,
     factories,
     inside,
     methods,
     operators,
     pinned,
+    profiler,
     random,
     randomness,
     rnn,
@@ -203,6 +205,9 @@ def _install(simulation: Simulation) -> None:
     for owner in (torch._C, torch.utils.dlpack):
         name = "_to_dlpack" if owner is torch._C else "to_dlpack"
         change(owner, name, _refuse_simulated("torch.utils.dlpack.to_dlpack", getattr(owner, name)))
+    copying = "_replicate_for_data_parallel"
+    change(torch.nn.Module, copying, collectives.replicate(getattr(torch.nn.Module, copying)))
+    change(torch.nn.parallel._functions, "_streams", None)  # side streams of the devices before
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
     _install_device()
@@ -214,6 +219,15 @@ def _install(simulation: Simulation) -> None:
     change(cuda, "CUDAGraph", _refuse("torch.cuda.CUDAGraph"))
     change(cuda, "graph", _refuse("torch.cuda.graph"))
     change(cuda, "make_graphed_callables", _refuse("torch.cuda.make_graphed_callables"))
+    for profile in (
+        torch.profiler.profile,
+        torch.profiler.profiler._KinetoProfile,
+        torch.autograd.profiler.profile,
+    ):
+        change(profile, "__init__", profiler.initialiser(profile.__init__))
+    for module in (torch.profiler, torch.profiler.profiler):
+        activities = profiler.supported(module.supported_activities)
+        change(module, "supported_activities", activities)
     _add_types(_changes)
 
 
