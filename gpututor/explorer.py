@@ -6,7 +6,6 @@ Colab (ipywidgets 7.7.1) and in VS Code alike. It has no ``Output`` widget and n
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import html
 import inspect
@@ -287,13 +286,7 @@ def _showable(result: Any) -> Any:
 def _as_html(result: Any) -> str:
     """Return what the panel shows; of a picture, its words too."""
     if isinstance(result, Picture):
-        width, height = result.size
-        image = base64.b64encode(result.png).decode("ascii")
-        return (
-            f'<img src="data:image/png;base64,{image}" width="{width}" height="{height}" '
-            f'style="max-width:100%;height:auto" decoding="sync" '  # no blank frame between two
-            f'alt="{html.escape(result.alt, quote=True)}">'
-        )
+        return result.as_html()
     if hasattr(result, "_repr_html_"):
         return str(result._repr_html_())
     return f"<pre>{html.escape(str(result))}</pre>"

@@ -24,7 +24,7 @@ from .picture import Picture, show
 from .recorded import Recording
 from .scale import amount, number
 
-__all__ = ["Picture", "amount", "bars", "figure_of", "finish", "lines", "number", "show"]
+__all__ = ["Picture", "amount", "bars", "figure_of", "finish", "lines", "number", "replay", "show"]
 
 #: Colours that people with any colour vision can tell apart (Okabe and Ito, 2008).
 ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
@@ -119,6 +119,26 @@ def lines(
     _scale(axes, "x", x, [point[0] for point in every], "x" in log)
     words += _marks(axes, "y", y, heights, "y" in log, levels, guess)
     return finish(figure, title, words, source if any(new.values()) else "", recorded)
+
+
+def replay(recording: Recording, *, title: str, log: str = "") -> Picture:
+    """Draw a recording by itself.
+
+    Parameters
+    ----------
+    recording : Recording
+        What to draw; its axes and its source are its own.
+    title, log
+        As in `lines`.
+    """
+    return lines(
+        recording.series,
+        title=title,
+        x=recording.x,
+        y=recording.y,
+        log=log,
+        source=recording.source,
+    )
 
 
 def bars(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 import struct
 from typing import Any
@@ -39,6 +40,16 @@ class Picture:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
         image = base64.b64encode(self.png).decode("ascii")
         return {"text/plain": self.alt, "image/png": image}, {"image/png": {"alt": self.alt}}
+
+    def as_html(self) -> str:
+        """Return the picture as an HTML image with its words, for a widget."""
+        width, height = self.size
+        image = base64.b64encode(self.png).decode("ascii")
+        return (
+            f'<img src="data:image/png;base64,{image}" width="{width}" height="{height}" '
+            f'style="max-width:100%;height:auto" decoding="sync" '  # no blank frame between two
+            f'alt="{html.escape(self.alt, quote=True)}">'
+        )
 
 
 def show(figure: Figure, alt: str, dpi: int = 100) -> Picture:

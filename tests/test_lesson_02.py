@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import torch
 
 import gpututor
+from gpututor import recorded
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks/02_move_tensors.ipynb"
 _REAL = torch.cuda.is_available() and not os.environ.get("GPUTUTOR_SIMULATE")
@@ -59,3 +61,19 @@ def test_a_real_gpus_pinned_copies_reach_what_was_recorded(
     if device != "cuda" or "H200" not in torch.cuda.get_device_name():
         pytest.skip("the recorded rate is an H200's")
     assert lesson("rate")["copy_rate"](2**28) >= 0.95 * RECORDED_PINNED
+
+
+def test_the_prose_quotes_what_was_recorded() -> None:
+    prose = " ".join(c.source for c in nbformat.read(NOTEBOOK, as_version=4).cells)
+    pieces = dict(recorded.load("h200", "pieces").series["4 MiB in pieces"])
+    for count in (1, 10, 100, 1000):
+        assert f"{pieces[count]:.2g} ms for" in prose
+    ratio = round(pieces[1000] / pieces[1])
+    assert prose.count(f"{ratio} times as long") == 2
+    prices = {name: dict(p)[2**28] for name, p in recorded.load("h200", "pinning").series.items()}
+    pin, fast, slow = (prices[n] for n in ("to pin", "to copy pinned", "to copy pageable"))
+    assert f"took {pin:.0f} ms, to copy them {fast:.1f} ms pinned and {slow:.0f} ms" in prose
+    assert prose.count(f"{math.ceil(pin / (slow - fast))}th copy") == 2
+    for name, points in recorded.load("h200", "hazards").series.items():
+        assert points == [(0.0, 20.0), (1.0, 0.0)], name
+    assert prose.count("20 of 20 wrong without a wait, 0 of 20 with it") == 2

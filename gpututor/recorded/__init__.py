@@ -2,6 +2,8 @@
 
 Each is a small JSON file: ``source`` (``device``, ``torch``, ``date``) and ``series``, which
 holds under the name of each line its points ``[x, y]``; ``x`` and ``y`` say quantity and unit.
+A file of ``scripts/record.py`` holds several such ``experiments``, with the samples behind the
+medians.
 """
 
 from __future__ import annotations
@@ -47,13 +49,15 @@ class Recording:
         return Recording(self.source, self.x, self.y, {name: self.series[name] for name in names})
 
 
-def load(name: str) -> Recording:
+def load(name: str, experiment: str | None = None) -> Recording:
     """Read a recording of the package.
 
     Parameters
     ----------
     name : str
         Its file's name without ``.json``, such as ``"transfer_h200"``.
+    experiment : str, optional
+        Which experiment of a file that holds several, as ``scripts/record.py`` writes them.
 
     Raises
     ------
@@ -65,6 +69,13 @@ def load(name: str) -> Recording:
         raise ValueError(f"no recording is called {name!r}; there is {', '.join(known)}")
     data = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     about = data["source"]
+    if "experiments" in data:
+        several = data["experiments"]
+        if experiment not in several:
+            raise ValueError(f"{name} has no experiment {experiment!r}; it has {[*several]}")
+        data = several[experiment]
+    elif experiment is not None:
+        raise ValueError(f"{name} holds one experiment: leave out {experiment!r}")
     day = datetime.date.fromisoformat(about["date"])
     return Recording(
         source=f"recorded on {about['device']}, torch {about['torch']}, {day.day} {day:%B %Y}",
