@@ -99,6 +99,8 @@ def test_a_notebook_runs_and_its_panels_answer_to_the_keyboard(opened, screensho
     assert shown.problems == []
     for theme in ("Light", "Dark"):
         shown.command("apputils:change-theme", theme=f"JupyterLab {theme}")
+        light = str(theme == "Light").lower()
+        shown.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
         for width in (1280, 800):
             shown.page.set_viewport_size({"width": width, "height": 900})
             height = shown.page.evaluate(
