@@ -24,6 +24,39 @@ HOST_AND_DEVICE = (
 )
 
 
+#: Each verdict of the doctor, and the question that it answers with no.
+FIVE_CHECKS = (
+    ("build", "Is this PyTorch\nmade for\nthis GPU?"),
+    ("driver", "Is there\na driver that\nruns this build?"),
+    ("visibility", "May this\nprocess see\nthe GPU?"),
+    ("architecture", "Has the build\ncode for\nthis GPU?"),
+    ("usability", "Does a small\naddition on it\nwork now?"),
+)
+
+
+def five_checks() -> Picture:
+    """Draw the five checks of the doctor in their order."""
+    figure = Figure(figsize=(8, 2.1), facecolor=PAPER)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0, 160), ylim=(0, 42))
+    axes.axis("off")
+    words = ["Five boxes in a row, each with an arrow “yes” to the next."]
+    for index, (verdict, question) in enumerate(FIVE_CHECKS):
+        left = 2 + 29.5 * index
+        _box(axes, (left, 14, 24.5, 25), SKY)
+        _write(axes, (left + 12.25, 34.5), f"{index + 1} {verdict}", 10, weight="bold")
+        _write(axes, (left + 12.25, 23.5), question, 8.5)
+        _arrow(axes, (left + 24.9, 26), (left + 29.3, 26))
+        _write(axes, (left + 26.9, 30), "yes", 8.5)
+        _arrow(axes, (left + 12.25, 13.6), (left + 12.25, 6.5), linestyle=(0, (3, 2)))
+        _write(axes, (left + 15.5, 10), "no", 8.5)
+        _write(axes, (left + 12.25, 3.5), f"verdict: {verdict}", 8.5)
+        words.append(f"{index + 1}, {verdict}: {' '.join(question.split())}")
+    _write(axes, (154.5, 26), "fine", 10, weight="bold")
+    words.append("After five times yes stands “fine”. A no names the cause.")
+    return show(figure, " ".join(words))
+
+
 def host_and_device() -> Picture:
     """Draw the picture that the course builds on: host, queue, device, two memories."""
     figure = Figure(figsize=(8, 4.4), facecolor=PAPER)

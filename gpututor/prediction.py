@@ -101,7 +101,11 @@ class Prediction:
         return text if self._unit is None else _number(text, self._unit)
 
     def _answer(self, problem: str = "") -> None:
-        said = "" if self.value is None else f"Kept: {self._words()}. The next figure marks it."
+        said = (
+            ""
+            if self.value is None
+            else f"Kept: {self._words()}. You will see it beside the result."
+        )
         role = "alert" if problem else "status"
         self._says.value = f'<span role="{role}">{html.escape(problem or said)}</span>'
 

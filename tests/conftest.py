@@ -41,3 +41,9 @@ def gpu(request: pytest.FixtureRequest, simulate: Callable[[str], Machine]) -> s
     else:
         pytest.skip("needs an NVIDIA GPU")
     return str(request.param)
+
+
+@pytest.fixture
+def two_devices(simulate: Callable[[str], Machine]) -> Machine:
+    """Run the test on two simulated T4s."""
+    return simulate("T4x2")

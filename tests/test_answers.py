@@ -10,9 +10,11 @@ import pytest
 import torch
 
 import gpututor
-from gpututor import exercises
+from gpututor import doctor, exercises
+from gpututor.doctor import Facts
+from gpututor.exercises.solutions import lesson_01
 
-pytestmark = pytest.mark.usefixtures("simulated")
+pytestmark = pytest.mark.usefixtures("two_devices")
 
 
 @pytest.mark.parametrize("exercise", exercises.every(), ids=lambda exercise: exercise.name)
@@ -50,6 +52,54 @@ def clock_read_before_the_wait(function: Callable[[], None]) -> float:
 
 def milliseconds(function: Callable[[], None]) -> float:
     return 1000 * exercises.find("00-stopwatch").solution(function)
+
+
+# -- 01-pick-device --------------------------------------------------------------------------
+
+
+def asks_is_available(facts: Facts) -> str:
+    return "cuda" if facts.is_available else "mps" if facts.mps else "xpu" if facts.xpu else "cpu"
+
+
+def asks_device_count(facts: Facts) -> str:
+    return "cuda" if facts.device_count else "mps" if facts.mps else "xpu" if facts.xpu else "cpu"
+
+
+def asks_for_cuda_build(facts: Facts) -> str:
+    works = facts.torch_cuda and facts.tiny_op == "ok"
+    return "cuda" if works else "mps" if facts.mps else "xpu" if facts.xpu else "cpu"
+
+
+def forgets_other_makers(facts: Facts) -> str:
+    return "cuda" if facts.tiny_op == "ok" else "cpu"
+
+
+def every_mac_has_a_gpu(facts: Facts) -> str:
+    if facts.tiny_op == "ok":
+        return "cuda"
+    return "mps" if "macOS" in str(facts.os) else "xpu" if facts.xpu else "cpu"
+
+
+def no_timeout(facts: Facts) -> str:
+    works = facts.tiny_op in ("ok", "timeout")
+    return "cuda" if works else "mps" if facts.mps else "xpu" if facts.xpu else "cpu"
+
+
+def as_torch_devices(facts: Facts) -> torch.device:
+    kinds = {"cuda:0": facts.tiny_op == "ok", "mps": facts.mps, "xpu": facts.xpu, "cpu": True}
+    return torch.device(next(kind for kind, works in kinds.items() if works))
+
+
+# -- 01-order --------------------------------------------------------------------------------
+
+
+def in_order(*names: str, proof: bool = True) -> Callable[[Facts], str]:
+    def verdict(facts: Facts) -> str:
+        if proof and facts.tiny_op == "ok":
+            return "fine"
+        return next((name for name in names if lesson_01.checks[name](facts)), "fine")
+
+    return verdict
 
 
 # -- 02-leftover -----------------------------------------------------------------------------
@@ -218,6 +268,43 @@ WRONG = [
     ("00-stopwatch", milliseconds, "more than went by"),
     ("00-stopwatch", lambda function: 1.0, "0 calls"),
     ("00-stopwatch", lambda function: None, "still to be written"),
+    ("01-pick-device", asks_is_available, '"cuda"'),
+    ("01-pick-device", asks_device_count, '"cuda"'),
+    ("01-pick-device", asks_for_cuda_build, '"cpu"'),
+    ("01-pick-device", forgets_other_makers, '"cpu"'),
+    ("01-pick-device", every_mac_has_a_gpu, '"mps"'),
+    ("01-pick-device", no_timeout, '"cuda"'),
+    ("01-pick-device", lambda facts: facts.tiny_op == "ok", "True"),
+    ("01-pick-device", lambda facts: "gpu", "'gpu'"),
+    ("01-pick-device", lambda facts: None, "still to be written"),
+    ("01-pick-device", lambda facts: facts.torch_cuda.split(".") and "cuda", "'NoneType' object"),
+    (
+        "01-order",
+        in_order("usability", "architecture", "visibility", "driver", "build", proof=False),
+        "usability on the Windows desktop, where it is build (and",
+    ),
+    (
+        "01-order",
+        in_order("build", "driver", "visibility", "architecture", "usability", proof=False),
+        "driver on the other company, where it is fine (and 1 more)",
+    ),
+    (
+        "01-order",
+        in_order("driver", "build", "visibility", "architecture", "usability"),
+        "driver on the laptop, where it is build",
+    ),
+    (
+        "01-order",
+        in_order("build", "visibility", "driver", "architecture", "usability"),
+        "visibility on the old workstation, where it is driver (and 1 more)",
+    ),
+    (
+        "01-order",
+        in_order("build", "driver", "visibility", "usability", "architecture"),
+        "usability on the new card, where it is architecture (and 1 more)",
+    ),
+    ("01-order", lambda facts: "fine", "fine on the Windows desktop"),
+    ("01-order", lambda facts: None, "still to be written"),
     ("02-leftover", Untrained, "[2.0, 3.0, 4.0, 5.0]"),
     ("02-leftover", TrainedOffset, "12 numbers as parameters"),
     ("02-leftover", MovedInForward, "not in there"),
@@ -244,6 +331,10 @@ WRONG = [
     ("02-move-batch", "move", "'str' object is not callable"),
 ]
 RIGHT = [
+    ("01-pick-device", as_torch_devices),
+    # No machine is both hidden and without code, so these two checks may change places.
+    ("01-order", in_order("build", "driver", "architecture", "visibility", "usability")),
+    ("01-order", lambda facts: doctor.diagnose(facts)[0].verdict),
     ("02-leftover", OneMatrix),
     ("02-fewer-copies", all_at_once),
     ("02-move-batch", with_tree_map),

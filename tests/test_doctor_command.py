@@ -114,6 +114,26 @@ def test_a_class(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--class", str(folder)]) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("annamariakatharinaschmidt", ["annamariakatharinaschmidt"]),
+        ("maria_gonzalez_group_two", ["maria_gonzalez_group_two"]),
+        (
+            "maria_gonzalez-lopez.group_two.facts_of_the_laptop",
+            ["maria_gonzalez-lopez.group_two.", "facts_of_the_laptop"],
+        ),
+    ],
+)
+def test_a_long_name_is_not_cut_within_a_word(tmp_path: Path, name: str, lines: list[str]) -> None:
+    HIDDEN.save(tmp_path / f"{name}.json")
+    HIDDEN.save(tmp_path / "ada.json")
+    table, _, _ = doctor.class_table(tmp_path)
+    assert all(len(line) <= 80 for line in table.splitlines())
+    first = [line.partition("  ")[0] for line in table.splitlines()]
+    assert [text for text in first if text and text in name] == lines
+
+
 def test_the_panel_holds_the_same_and_no_markup_of_a_file() -> None:
     shown = doctor.report(HIDDEN)
     panel = shown._repr_html_()

@@ -18,6 +18,11 @@ def dotted(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+def driver_number(version: Version) -> str:
+    """Return ``"525.60.13"`` as NVIDIA writes it: with two digits after the first point."""
+    return ".".join(f"{part:02}" for part in version)
+
+
 def cuda_build(case: Case) -> Advice:
     """Return how to get a PyTorch that was built for NVIDIA GPUs."""
     if case.place == "colab":
@@ -136,7 +141,11 @@ def load_driver(case: Case) -> Advice:
 def newer_driver(case: Case) -> Advice:
     """Return how to bring driver and build together."""
     oldest = oldest_driver(case.build, case.driver_system)
-    wanted = f"to {dotted(oldest)} or newer" if oldest else f"to one for CUDA {dotted(case.build)}"
+    wanted = (
+        f"to {driver_number(oldest)} or newer"
+        if oldest
+        else f"to one for CUDA {dotted(case.build)}"
+    )
     if not case.build:
         wanted = "to the newest"
     older = "Or install a PyTorch build for an older CUDA"

@@ -80,6 +80,7 @@ def _fine(case: Case) -> Finding:
             f"the driver runs CUDA {dotted(case.driver_cuda)} and the build is for "
             f"{dotted(case.build)}: the same major version is enough"
         )
+    evidence += [*_served(case)]
     return Finding(
         "fine",
         "A GPU works here.",
@@ -87,6 +88,15 @@ def _fine(case: Case) -> Finding:
         ('Use it: device = torch.device("cuda").',),
         "certain" if case.operation == "ok" else "likely",
     )
+
+
+def _served(case: Case) -> Iterator[str]:
+    """Say that a number missing in the build's list is no fault."""
+    for gpu in architecture.visible(case)[:1] if _cuda(case) else ():
+        own = f"sm_{gpu.capability[0]}{gpu.capability[1]}" if gpu.capability else ""
+        code = has_code(case.arch_list, gpu.capability)
+        if code and own not in case.arch_list:
+            yield f"the build has no {own}, and needs none: other {code} in it runs on this GPU"
 
 
 def _remarks(case: Case) -> Iterator[Finding]:

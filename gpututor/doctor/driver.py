@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import advice
-from .advice import LENT, dotted
+from .advice import LENT, dotted, driver_number
 from .case import Case
 from .finding import Finding
 from .versions import driver_fits
@@ -140,7 +140,7 @@ def _amd(case: Case) -> Iterator[Finding]:
 def _seen(case: Case) -> list[str]:
     rows = []
     if case.driver:
-        rows.append(f"driver {dotted(case.driver)}")
+        rows.append(f"driver {driver_number(case.driver)}")
     if case.driver_cuda:
         rows.append(f"the driver runs up to CUDA {dotted(case.driver_cuda)}")
     return rows or [f"the driver lists {gpu.name}" for gpu in case.gpus[:1]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,6 +18,7 @@ from .diagnose import diagnose
 from .facts import Facts, FactsError, plain
 
 WIDTH = 80
+LEARNER, DEVICE = 18, 22  # columns of the table; a long name widens the first, up to twice
 _SIMULATED = "A simulated GPU is not looked at: this is about the real machine."
 
 
@@ -67,7 +69,7 @@ class Report:
             for text in finding.advice:
                 lines += _wrapped("   do    ", text, " " * 9)
         lines += ["", "This machine"]
-        for label, text in self._rows():
+        for label, text in self.rows():
             lines += _wrapped(f"   {label:<9}", text, " " * 12)
         return "\n".join([*lines, "", *textwrap.wrap(_SIMULATED, WIDTH)])
 
@@ -79,13 +81,14 @@ class Report:
             rows = [("Seen", _short(text)) for text in finding.evidence]
             rows += [("Do", text) for text in finding.advice]
             parts.append(f"<li><b>{html.escape(head)}</b>{_table(rows, cell)}</li>")
-        parts.append(f"</ol>{_table(self._rows(), cell)}<p>{html.escape(_SIMULATED)}</p>")
+        parts.append(f"</ol>{_table(self.rows(), cell)}<p>{html.escape(_SIMULATED)}</p>")
         return (
             '<div style="border-left:4px solid currentColor;padding-left:10px;margin:4px 0">'
             f"{''.join(parts)}</div>"
         )
 
-    def _rows(self) -> list[tuple[str, str]]:
+    def rows(self) -> list[tuple[str, str]]:
+        """Return what the machine is, as pairs of label and text."""
         return list(_known(self.facts, read(self.facts)))
 
 
@@ -142,8 +145,11 @@ def class_table(folder: str | Path) -> tuple[str, bool, list[str]]:
             continue
         reports.append(found)
         rows.append((plain(file.stem), *_abilities(found)))
-    lines = [_row("learner", "lessons run on", "first finding"), "-" * WIDTH]
-    lines += [_row(*row) for row in rows]
+    names = max((len(row[0]) for row in rows), default=0)
+    widths = (min(max(names, LEARNER), 2 * LEARNER), DEVICE)
+    heads = ("learner", "lessons run on", "first finding")
+    lines = [_row(widths, *heads), "-" * WIDTH]
+    lines += [_row(widths, *row) for row in rows]
     able = sum(item.usable for item in reports)
     lines += ["", f"{able} of {len(reports)} have a GPU that works; the others can simulate one."]
     return "\n".join(lines), able == len(files), problems
@@ -161,13 +167,27 @@ def _abilities(found: Report) -> tuple[str, str]:
     return f"{number} x {name}", "fine; lesson 05 (two GPUs) too"
 
 
-def _row(*texts: str) -> str:
+def _row(widths: tuple[int, int], *texts: str) -> str:
     """Return a row of the table, with as many lines as its longest text needs."""
-    widths = (18, 22, 36)
-    cells = [textwrap.wrap(text, width) for text, width in zip(texts, widths, strict=True)]
+    learner, device = widths
+    every = (learner, device, WIDTH - learner - device - 4)
+    cells = [_cell(text, width) for text, width in zip(texts, every, strict=True)]
     lines = zip_longest(*cells, fillvalue="")
-    form = "{:<18}  {:<22}  {}"
-    return "\n".join(form.format(*line).rstrip() for line in lines)
+    return "\n".join(f"{a:<{learner}}  {b:<{device}}  {c}".rstrip() for a, b, c in lines)
+
+
+def _cell(text: str, width: int) -> list[str]:
+    """Wrap a text. A word that is too long, such as a file's name, breaks after its marks."""
+    words = []
+    for word in text.split():
+        part = ""
+        for piece in re.split(r"(?<=[-_.,+@])", word):
+            if part and len(part + piece) > width:
+                words.append(part)
+                part = ""
+            part += piece
+        words.append(part)
+    return textwrap.wrap(" ".join(words), width, break_on_hyphens=False)
 
 
 def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
@@ -183,13 +203,18 @@ def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
     driver = plain(facts.driver_version) if case.driver else "not found"
     if case.driver_cuda:
         driver += f", runs up to CUDA {dotted(case.driver_cuda)}"
-    yield "driver", driver
+    if case.driver or case.kind != "rocm":  # AMD's has no version here
+        yield "driver", driver
     for index, gpu in enumerate(case.gpus):
         details = [gpu.name]
         if gpu.capability:
             details.append(f"capability {dotted(gpu.capability)}")
         if gpu.memory:
             details.append(f"{gpu.memory:.1f} GiB")
+        if gpu.mig:
+            details.append("divided (MIG)")
+        if gpu.mode not in ("", "default", "0"):
+            details.append(f"compute mode {gpu.mode}")
         if gpu.uuid:
             details.append(gpu.uuid)
         yield f"GPU {index}", ", ".join(details)

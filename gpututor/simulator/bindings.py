@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from . import pinned
+from . import collectives, pinned
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation
@@ -83,7 +83,7 @@ def functions(simulation: Simulation) -> dict[str, Any]:
     _bind_devices(simulation, bind)
     _bind_streams(simulation, bind)
     _bind_memory(simulation, bind)
-    _bind_collectives(bind)
+    table.update(collectives.FUNCTIONS)
     return table
 
 
@@ -269,74 +269,6 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
             raise NotSimulatedError(f"torch.cuda.cudart().{name}")
 
     bind("_cudart")(Cudart())
-
-
-def _bind_collectives(bind: Bind) -> None:
-    """Bind what ``torch.nn.parallel.comm`` calls, made of copies as CUDA's own are."""
-
-    @bind("_broadcast")
-    def broadcast(tensor: torch.Tensor, devices: list[int]) -> tuple[torch.Tensor, ...]:
-        return tuple(tensor.to(torch.device("cuda", index)) for index in devices)
-
-    @bind("_broadcast_out")
-    def broadcast_out(tensor: torch.Tensor, out: list[torch.Tensor]) -> list[torch.Tensor]:
-        for target in out:
-            target.copy_(tensor, non_blocking=True)
-        return out
-
-    @bind("_broadcast_coalesced")
-    def broadcast_coalesced(
-        tensors: list[torch.Tensor], devices: list[int], buffer_size: int
-    ) -> list[list[torch.Tensor]]:
-        with torch.no_grad():
-            copies = [
-                [tensor.detach().to(torch.device("cuda", index)) for tensor in tensors]
-                for index in devices
-            ]
-        return copies
-
-    @bind("_scatter")
-    def scatter(
-        tensor: torch.Tensor,
-        devices: list[int],
-        chunk_sizes: list[int] | None,
-        dim: int,
-        streams: Any = None,
-    ) -> list[torch.Tensor]:
-        dim = 0 if dim is None else dim
-        parts = tensor.split(chunk_sizes, dim) if chunk_sizes else tensor.chunk(len(devices), dim)
-        if streams is None:
-            streams = [None] * len(devices)
-        moved = []
-        for part, index, stream in zip(parts, devices, streams, strict=False):
-            with torch.cuda.stream(stream):
-                moved.append(part.to(torch.device("cuda", index), non_blocking=True))
-        return moved
-
-    @bind("_scatter_out")
-    def scatter_out(
-        tensor: torch.Tensor, out: list[torch.Tensor], dim: int, streams: Any = None
-    ) -> list[torch.Tensor]:
-        parts = tensor.split([target.shape[dim] for target in out], dim)
-        for target, part in zip(out, parts, strict=True):
-            target.copy_(part, non_blocking=True)
-        return out
-
-    @bind("_gather")
-    def gather(
-        tensors: list[torch.Tensor], dim: int, destination: int | None = None
-    ) -> torch.Tensor:
-        if destination == -1:
-            target = torch.device("cpu")
-        else:
-            target = torch.device("cuda", torch.cuda.current_device())
-            if destination is not None:
-                target = torch.device("cuda", destination)
-        return torch.cat([tensor.to(target, non_blocking=False) for tensor in tensors], dim)
-
-    @bind("_gather_out")
-    def gather_out(tensors: list[torch.Tensor], out: torch.Tensor, dim: int) -> torch.Tensor:
-        return torch.cat([tensor.to(out.device) for tensor in tensors], dim, out=out)
 
 
 def _nothing(_: Any) -> None:

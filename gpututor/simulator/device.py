@@ -231,7 +231,7 @@ class Device:
         if self.failure is not None:
             raise self.error()
         with self.lock:
-            arrives = engine.launch(self.launch_cost)
+            arrives = engine.spend(self.launch_cost)
             begin = engine.ready(max(stream.end, arrives, after))
             resource = resource or self.multiprocessors
             begin, enters = resource.reserve(begin, seconds, share, engine.now())

@@ -32,6 +32,7 @@ LONGEST_BUSY = 0.5
 #: between the queue and the bell.
 _PATIENCE = 0.2
 _log = logging.getLogger("gpututor")
+_MAIN = threading.main_thread().ident
 _FINISH, _START = 0, 1  # at equal times a result is shown before the next kernel reads it
 
 
@@ -48,8 +49,21 @@ class Work(Protocol):
         """Take what either of them raised. Must not raise."""
 
 
+class _Worker(threading.local):
+    """How far one thread of the host has come; None until it has launched something."""
+
+    at: float | None = None
+
+
 class Engine:
-    """Runs work at its simulated time, and tells the host's side of that time."""
+    """Runs work at its simulated time, and tells the host's side of that time.
+
+    Attributes
+    ----------
+    workers : int
+        Threads that share the interpreter while the main thread waits for them: what one of them
+        does on the host takes so many times as long. Set by `collectives`.
+    """
 
     def __init__(self) -> None:
         #: What failed first on any device. As on CUDA, no device of the process works after it.
@@ -57,7 +71,10 @@ class Engine:
         self.told = False  # whether the host has been told
         self._lag = 0.0
         self._jumped = 0.0
-        self._host = 0.0  # how far the host has come, in simulated seconds
+        self.workers = 1
+        self._host = 0.0  # how far the host's main thread has come, in simulated seconds
+        self._worker = _Worker()
+        self._workers_host = 0.0  # how far the furthest of its other threads has come
         self._queue: list[tuple[float, int, int, Work]] = []
         self._order = itertools.count()
         self._lock = threading.Lock()
@@ -83,18 +100,36 @@ class Engine:
             pending = queue[0][0]
         return now if now < pending else pending
 
-    def launch(self, cost: float) -> float:
-        """Count one launch of `cost` seconds on the host; return when it reaches the device."""
+    def spend(self, cost: float) -> float:
+        """Count `cost` seconds of the calling thread's work; return when it is done.
+
+        The main thread goes on from where the furthest thread is. Every other thread begins where
+        the main thread is: it does not matter in which order threads get to run.
+        """
         now = self.now()
-        host = self._host
+        if threading.get_ident() == _MAIN:
+            host = max(self._host, self._workers_host)
+        else:
+            cost *= self.workers
+            at = self._worker.at
+            host = self._host if at is None else at
         if now - host > HOST_SLACK:
             host = now
-        self._host = host = host + cost
+        host += cost
+        self._reach(host)
         return host
+
+    def _reach(self, host: float) -> None:
+        if threading.get_ident() == _MAIN:
+            self._host = host
+        else:
+            self._worker.at = host
+            with self._lock:
+                self._workers_host = max(self._workers_host, host)
 
     def busy(self, seconds: float) -> None:
         """Keep the host busy for `seconds`; a long time passes at once, as its clock jumps."""
-        end = self.launch(seconds)
+        end = self.spend(seconds)
         if seconds > LONGEST_BUSY:
             self.jump(end)
         self.wait(end)
@@ -167,12 +202,9 @@ class Engine:
             if remaining <= 0:
                 break
             time.sleep(min(remaining, _PATIENCE))
-        if when > self._host:
-            self._host = when
-
-    def host_time(self) -> float:
-        """Return how far the host has come, in simulated seconds."""
-        return self._host
+        before = self._host if threading.get_ident() == _MAIN else self._worker.at
+        if before is None or when > before:
+            self._reach(when)
 
     def jump(self, when: float) -> None:
         """Set the clock forward to `when`; work until then is caught up with at once."""

@@ -62,7 +62,7 @@ class Event(_TorchEvent):
             )
         if device.failure is not None:
             raise device.error()
-        arrives = device.engine.ready(max(state.end, device.engine.launch(device.launch_cost)))
+        arrives = device.engine.ready(max(state.end, device.engine.spend(device.launch_cost)))
         state.end = max(state.end, arrives)
         self._state, self._when = state, state.end
 

@@ -22,6 +22,7 @@ from torch.utils._device import DeviceContext
 from . import (
     autocast,
     bindings,
+    collectives,
     factories,
     inside,
     methods,
@@ -204,6 +205,9 @@ def _install(simulation: Simulation) -> None:
     for owner in (torch._C, torch.utils.dlpack):
         name = "_to_dlpack" if owner is torch._C else "to_dlpack"
         change(owner, name, _refuse_simulated("torch.utils.dlpack.to_dlpack", getattr(owner, name)))
+    copying = "_replicate_for_data_parallel"
+    change(torch.nn.Module, copying, collectives.replicate(getattr(torch.nn.Module, copying)))
+    change(torch.nn.parallel._functions, "_streams", None)  # side streams of the devices before
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
     _install_device()
