@@ -159,6 +159,21 @@ class Notebook:
         start = "([name, options]) => { jupyterapp.commands.execute(name, options); }"
         self.page.evaluate(start, [name, arguments])
 
+    def fit(self, width):
+        """Make the window as high as the notebook, and show the notebook alone, from its top."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.evaluate("jupyterapp.shell.collapseLeft()")
+        height = self.page.evaluate(
+            """() => {
+                document.activeElement.blur();
+                const cells = [...document.querySelectorAll('.jp-Notebook .jp-Cell')];
+                const [first, last] = [cells[0], cells.at(-1)].map(c => c.getBoundingClientRect());
+                return Math.ceil(last.bottom - first.top);
+            }"""
+        )
+        self.page.set_viewport_size({"width": width, "height": height + 200})
+        self.page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollTo(0, 0)")
+
     def errors(self):
         """Return the error outputs that the page shows."""
         return self.page.locator(ERROR).all_inner_texts()

@@ -97,16 +97,12 @@ def test_a_notebook_runs_and_its_panels_answer_to_the_keyboard(opened, screensho
         )
         wait_for(shown, panel, "Ready")
     assert shown.problems == []
-    for theme in ("Light", "Dark"):
+    for theme in ("Dark", "Light"):
         shown.command("apputils:change-theme", theme=f"JupyterLab {theme}")
         light = str(theme == "Light").lower()
         shown.page.wait_for_selector(f'body[data-jp-theme-light="{light}"]')
         for width in (1280, 800):
-            shown.page.set_viewport_size({"width": width, "height": 900})
-            height = shown.page.evaluate(
-                "document.querySelector('.jp-WindowedPanel-outer').scrollHeight"
-            )
-            shown.page.set_viewport_size({"width": width, "height": height + 120})
+            shown.fit(width)
             path = screenshots / f"{Path(name).stem}-{theme.lower()}-{width}.png"
             shown.page.screenshot(path=path)
             assert path.stat().st_size > 50_000
