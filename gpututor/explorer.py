@@ -68,6 +68,7 @@ class Explorer:
             control.layout.max_width = "98%"
             control.observe(self._changed, names="value")
         self.panel = ipywidgets.VBox([*shown, self._status, self._view])
+        self.panel.add_class("gpututor-panel")
 
     @property
     def values(self) -> dict[str, Any]:
