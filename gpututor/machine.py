@@ -159,7 +159,7 @@ def source(device: int | None = None) -> str:
     if _running is None and not torch.cuda.is_available():
         raise RuntimeError("there is no GPU to measure on: call gpututor.start() first")
     name = torch.cuda.get_device_name(device)
-    if _running is not None and _running.simulated:
+    if simulated():
         return name[0].lower() + name[1:]
     return f"measured on {name}, torch {torch.__version__.partition('+')[0]}"
 
@@ -192,6 +192,11 @@ _PCIE = {
     for generation, rate in ((3, 8), (4, 16), (5, 32))
     for lanes in (1, 2, 4, 8, 16)
 }
+
+
+def simulated() -> bool:
+    """Tell whether the devices that ``torch.cuda`` shows are simulated."""
+    return _running is not None and _running.simulated
 
 
 def stop() -> None:

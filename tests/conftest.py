@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
 import gpututor
 from gpututor import Machine
+
+REAL = torch.cuda.is_available()  # asked before any test simulates
 
 
 @pytest.fixture
@@ -26,3 +29,15 @@ def simulate() -> Iterator[Callable[[str], Machine]]:
 def simulated(simulate: Callable[[str], Machine]) -> Machine:
     """Run the test on one simulated T4."""
     return simulate("T4")
+
+
+@pytest.fixture(params=["simulated", "real"])
+def gpu(request: pytest.FixtureRequest, simulate: Callable[[str], Machine]) -> str:
+    """Run the test on one simulated T4, and on this machine's own GPU where there is one."""
+    if request.param == "simulated":
+        simulate("T4")
+    elif REAL:
+        gpututor.stop()
+    else:
+        pytest.skip("needs an NVIDIA GPU")
+    return str(request.param)

@@ -31,7 +31,10 @@ def kernel_time(
     outputs: Sequence[torch.Tensor],
     profile: Profile,
 ) -> tuple[float, float]:
-    """Return the seconds (in slow motion) and the share of the multiprocessors of a kernel.
+    """Return the seconds (in slow motion) of a kernel, and how often it fills the device.
+
+    The second is its blocks over the multiprocessors: 0.25 leaves room for three more such
+    kernels, 1 and more for none.
 
     Parameters
     ----------
@@ -55,10 +58,11 @@ def kernel_time(
         flops = float(counter(*args, **kwargs, out_val=result))
         biggest = max((tensor.numel() for tensor in outputs), default=1)
         blocks = math.ceil(biggest / _TILE)
-    share = min(1.0, max(1, blocks) / profile.multiprocessors)
+    fills = max(1, blocks) / profile.multiprocessors
+    share = min(1.0, fills)
     arithmetic = flops / (peak(profile, dtype) * share)
     movement = moved / (profile.bandwidth * min(1.0, share * _BANDWIDTH_SHARE))
-    return max(arithmetic, movement, profile.kernel_seconds) * profile.slowdown, share
+    return max(arithmetic, movement, profile.kernel_seconds) * profile.slowdown, fills
 
 
 def peak(profile: Profile, dtype: torch.dtype) -> float:

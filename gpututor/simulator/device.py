@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import bisect
+import math
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,6 +19,11 @@ from .random import Generator
 
 #: Seconds of a sleeping kernel that are waited out; a longer one sets the clock forward.
 LONGEST_SLEEP = 2.0
+#: Seconds the host is held at the first launch of each kernel on a device, while the driver loads
+#: it. Chosen: a real one takes longer (measured on an NVIDIA H200, torch 2.11, 30 November 2026:
+#: 3 ms for `cos`, 28 for the first kernel of all, 180 for the first matmul), a lesson should not.
+LOADING = 2e-3
+MOST_URGENT = -3  # PyTorch keeps four pools of streams, from 0 down
 POOL = 32  # streams of one device and priority; the 33rd is the first again
 
 
@@ -25,29 +31,68 @@ class Resource:
     """Something that kernels share, such as the multiprocessors: at most 1.0 of it at a time."""
 
     def __init__(self) -> None:
-        self._taken: list[tuple[float, float, float]] = []  # (end, start, share) by end
+        self._taken: list[_Slot] = []  # by end
 
-    def reserve(self, ready: float, duration: float, share: float, now: float) -> float:
-        """Take `share` for `duration` from the first moment at or after `ready`; return it."""
+    def reserve(
+        self, ready: float, duration: float, fills: float, now: float
+    ) -> tuple[float, float]:
+        """Take a share for `duration` from the first moment at or after `ready`.
+
+        Parameters
+        ----------
+        ready, duration : float
+            Simulated seconds.
+        fills : float
+            How much is asked for: from 1 on all of it, in that many waves one after the other.
+        now : float
+            Simulated time: what was taken until then is forgotten.
+
+        Returns
+        -------
+        tuple of float
+            When the share is free, and when the first block gets in. That is earlier where others
+            leave some room, or drain: in its last wave a kernel gives up one multiprocessor after
+            the other, and the hardware hands them to whatever waits.
+        """
         taken = self._taken
-        if taken and taken[0][0] < now:
-            del taken[: bisect.bisect_left(taken, (now,))]
-        start = ready
+        if taken and taken[0].end < now:
+            del taken[: bisect.bisect_left(taken, now, key=_end)]
+        share = min(1.0, fills)
+        start = enters = ready
         while True:
-            first = bisect.bisect_right(taken, (start, float("inf")))
-            rivals = [slot for slot in taken[first:] if slot[1] < start + duration]
+            first = bisect.bisect_right(taken, start, key=_end)
+            rivals = [slot for slot in taken[first:] if slot.start < start + duration]
             if not rivals or share + _busiest(rivals, start, start + duration) <= 1.0:
                 break
-            start = rivals[0][0]
-        bisect.insort(taken, (start + duration, start, share))
-        return start
+            if start == ready:
+                running = [slot for slot in rivals if slot.start <= ready]
+                if sum(slot.share for slot in running) >= 1.0:
+                    enters = max(ready, min(slot.drains for slot in running))
+            start = rivals[0].end
+        end = start + duration
+        drains = end - duration / math.ceil(fills) if fills > 1.0 else end
+        bisect.insort(taken, _Slot(end, start, share, drains), key=_end)
+        return start, enters
 
 
-def _busiest(slots: list[tuple[float, float, float]], start: float, end: float) -> float:
+class _Slot(NamedTuple):
+    """A share of a resource, from `start` to `end`; in its last wave from `drains` on."""
+
+    end: float
+    start: float
+    share: float
+    drains: float
+
+
+def _end(slot: _Slot) -> float:
+    return slot.end
+
+
+def _busiest(slots: list[_Slot], start: float, end: float) -> float:
     """Return the largest sum of shares taken at once between `start` and `end`."""
-    moments = [start, *(slot[1] for slot in slots if start < slot[1] < end)]
+    moments = [start, *(slot.start for slot in slots if start < slot.start < end)]
     return max(
-        sum(share for stop, begin, share in slots if begin <= moment < stop) for moment in moments
+        sum(slot.share for slot in slots if slot.start <= moment < slot.end) for moment in moments
     )
 
 
@@ -101,6 +146,7 @@ class Device:
         self.copies_in = Resource()
         self.copies_out = Resource()
         self.default = StreamState(self, 0, 0, 0)
+        self.loaded: set[str] = set()  # kernels launched before
         self.geometries: dict[Any, Any] = {}  # see tensor.geometry
         self._pools: dict[int, list[StreamState]] = {}
         self._next: dict[int, int] = {}
@@ -117,15 +163,15 @@ class Device:
     # -- streams -----------------------------------------------------------------------------
 
     def new_stream(self, priority: int) -> StreamState:
-        """Return the next stream of the pool of this priority."""
-        priority = -1 if priority < 0 else 0
+        """Return the next stream of the pool of this priority, from 0 down to -3."""
+        priority = min(0, max(priority, MOST_URGENT))
         pool = self._pools.setdefault(priority, [])
         turn = self._next.get(priority, 0)
         self._next[priority] = turn + 1
         if len(pool) < POOL:
             number = turn + 1
             # The layout of c10's stream ids: low bits say which pool, then the index in it.
-            stream_id = (number << 5) | (3 if priority == 0 else 5)
+            stream_id = (number << 5) | (3 - 2 * priority)
             handle = 0x5500_0000_0000 + (self.index << 20) + stream_id * 16
             pool.append(StreamState(self, stream_id, handle, priority))
         return pool[turn % POOL]
@@ -170,7 +216,7 @@ class Device:
         resource : Resource, optional
             What it shares with work on other streams; the multiprocessors by default.
         share : float
-            How much of that.
+            How much of that; above 1, a kernel takes all of it in so many waves.
         after : float
             Simulated time before which it cannot start.
         copies : bool
@@ -188,13 +234,18 @@ class Device:
             arrives = engine.launch(self.launch_cost)
             begin = engine.ready(max(stream.end, arrives, after))
             resource = resource or self.multiprocessors
-            begin = resource.reserve(begin, seconds, share, engine.now())
+            begin, enters = resource.reserve(begin, seconds, share, engine.now())
             stream.end = end = begin + seconds
         if work is not None:
-            engine.submit(begin, end, work, copies=copies)
+            engine.submit(enters, end, work, copies=copies)
         if self.blocking:
             self.wait(end)
         return end
+
+    def load(self, name: str) -> None:
+        """Hold the host while the kernel `name` is loaded, at its first launch."""
+        self.loaded.add(name)
+        self.engine.hold(LOADING)
 
     def sleep(self, stream: StreamState, cycles: int) -> None:
         """Keep `stream` busy for `cycles` of the clock: ``torch.cuda._sleep``.
@@ -236,6 +287,7 @@ class Device:
 
     def error(self) -> RuntimeError:
         """Return the error that this device now answers everything with."""
+        self.engine.told = True
         return cuda_error(self.failure or "unknown error")
 
     def fail(self, name: str, error: BaseException) -> BaseException:

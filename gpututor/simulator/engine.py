@@ -13,6 +13,7 @@ Simulated time is ``time.perf_counter()`` minus a lag; both in seconds, in slow 
 from __future__ import annotations
 
 import itertools
+import logging
 import threading
 import time
 from heapq import heappop, heappush
@@ -30,6 +31,7 @@ LONGEST_BUSY = 0.5
 #: Seconds after which a waiting thread looks again by itself: an interrupt of the host can fall
 #: between the queue and the bell.
 _PATIENCE = 0.2
+_log = logging.getLogger("gpututor")
 _FINISH, _START = 0, 1  # at equal times a result is shown before the next kernel reads it
 
 
@@ -52,6 +54,7 @@ class Engine:
     def __init__(self) -> None:
         #: What failed first on any device. As on CUDA, no device of the process works after it.
         self.failure: str | None = None
+        self.told = False  # whether the host has been told
         self._lag = 0.0
         self._jumped = 0.0
         self._host = 0.0  # how far the host has come, in simulated seconds
@@ -125,8 +128,19 @@ class Engine:
             if sleeping is not None and first < sleeping:
                 self._wake.notify()
 
+    def hold(self, seconds: float) -> None:
+        """Hold the host for `seconds` of the wall clock; the clock of an idle machine waits too."""
+        begin = time.perf_counter()
+        idle = self._running is None and not self._queue
+        time.sleep(seconds)
+        with self._lock:
+            if idle and self._running is None and not self._queue:
+                self._lag += time.perf_counter() - begin
+
     def reached(self, when: float) -> bool:
         """Tell whether everything up to the simulated time `when` has happened."""
+        if self._error is not None:
+            self._check_thread()
         if self._running is not None and self._running <= when:
             return False
         queue = self._queue
@@ -174,6 +188,7 @@ class Engine:
 
     def _check_thread(self) -> None:
         if self._error is not None:
+            self.told = True
             raise RuntimeError(f"the simulator's own thread failed: {self._error!r}")
         if self._thread is None or not self._thread.is_alive():
             raise RuntimeError("the simulated GPU was stopped while work was pending")
@@ -225,7 +240,10 @@ class Engine:
                         self._done.notify_all()
 
     def stop(self) -> None:
-        """End the thread; pending work is dropped."""
+        """End the thread; pending work is dropped, a failure that nobody was told of is logged."""
+        failure = self.failure or (repr(self._error) if self._error is not None else None)
+        if failure is not None and not self.told:
+            _log.error("the simulated GPU failed and nothing waited for it: %s", failure)
         with self._lock:
             self._stopped = True
             self._queue.clear()

@@ -180,6 +180,8 @@ def fill(
         torch.ops.aten.fill_.Scalar, (), {}, like, (), (like,), device.profile
     )
     stream = runtime.current().launch_stream(device)
+    if name not in device.loaded:
+        device.load(name)
     end = device.launch(stream, seconds, kernel, share=share)
     new._block.written = end
 

@@ -27,6 +27,7 @@ from . import (
     methods,
     operators,
     pinned,
+    profiler,
     random,
     randomness,
     rnn,
@@ -214,6 +215,15 @@ def _install(simulation: Simulation) -> None:
     change(cuda, "CUDAGraph", _refuse("torch.cuda.CUDAGraph"))
     change(cuda, "graph", _refuse("torch.cuda.graph"))
     change(cuda, "make_graphed_callables", _refuse("torch.cuda.make_graphed_callables"))
+    for profile in (
+        torch.profiler.profile,
+        torch.profiler.profiler._KinetoProfile,
+        torch.autograd.profiler.profile,
+    ):
+        change(profile, "__init__", profiler.initialiser(profile.__init__))
+    for module in (torch.profiler, torch.profiler.profiler):
+        activities = profiler.supported(module.supported_activities)
+        change(module, "supported_activities", activities)
     _add_types(_changes)
 
 

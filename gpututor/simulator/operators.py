@@ -76,7 +76,7 @@ class Plan:
         For each result: a `Geometry` (new), a list of them, an `_Argument` (one of the arguments,
         changed in place), or a plain value.
     seconds, share : float
-        Its time and the part of the multiprocessors it takes.
+        Its time, and how often it fills the multiprocessors.
     upcast : bool
         Compute in float32 and round.
     """
@@ -212,6 +212,8 @@ class Operator:
         if simulation.forked:
             runtime.refuse_fork()
         stream = simulation.launch_stream(device)
+        if self.name not in device.loaded:
+            device.load(self.name)
         if self.random:
             self._reserve(raw, raw_kwargs, device)
         if plan.waits:
