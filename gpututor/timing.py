@@ -28,6 +28,8 @@ FEWEST, MOST = 5, 50  # samples of one clock
 BURST = 2e-3  # seconds of work in one sample of `device_time`: too little to heat a GPU
 MOST_CALLS = 200  # in one sample of `device_time`
 LONGEST_BLOCK = 1.5  # seconds that launches may be hidden behind
+LONG = 50e-6  # seconds: longer work heats a GPU, so `device_time` rests between bursts of it
+REST, PAUSE = 0.3, 0.05  # seconds before and after it all, and between two samples
 
 
 @dataclass(frozen=True)
@@ -231,9 +233,11 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
     Notes
     -----
     It includes the gap that the device leaves between two kernels: about 0.5 µs in a graph and 1 µs
-    in a stream (NVIDIA H200, torch 2.11, 30 November 2026). The work is too short to heat a GPU:
-    under lasting load its clock falls, and the same kernel takes longer (15 % for float16 matmuls
-    of 8192 there). That GPU's profiler gave the durations that this was compared with.
+    in a stream, by the profiler of an NVIDIA H200 (torch 2.11, 30 November 2026).
+
+    Under lasting load a GPU lowers its clock, and the same kernel takes longer: there, 10 to 15 %
+    for float16 matmuls of 4096 and 8192. This is the time at the clock of a rested GPU: work longer
+    than 50 µs is done in short bursts, with rests between them, before and after.
     """
     _check(function)
     if samples < 1:
@@ -249,15 +253,21 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
         reason = (str(error).splitlines() or ["no reason given"])[0].rstrip(".")
         how = f"queued behind a busy kernel, because a CUDA graph was not possible ({reason})"
         runs = (lambda: _queued(function, calls), lambda: _queued(function, 2 * calls))
+    rests = once > LONG and not machine.simulated()
     for run in runs:
         run()
     times = []
     for turn in range(samples):
+        if rests:
+            time.sleep(PAUSE if turn else REST)
+        runs[0]()  # wakes the device
         if turn % 2:  # in turns, so that a drifting clock falls on both alike
             double, single = runs[1](), runs[0]()
         else:
             single, double = runs[0](), runs[1]()
         times.append((double - single) / calls)
+    if rests:
+        time.sleep(REST)  # what is timed next finds a rested device too
     return DeviceTime(
         **vars(
             _reading(
@@ -268,7 +278,7 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
                 "not waiting",
             )
         ),
-        how=how,
+        how=f"{how}; in bursts with rests, at the clock of a rested GPU" if rests else how,
         cache=(
             "a simulated GPU has none"
             if machine.simulated()
@@ -367,7 +377,7 @@ def _queued(function: Work, calls: int) -> float:
     They wait behind a kernel that sleeps. An event on a stream with nothing to do says when the
     host had launched them all: if the sleep was over by then, it was too short.
     """
-    cycles = 100_000
+    cycles, slept_enough, before = 100_000, 0, 0.0
     while True:
         torch.cuda.synchronize()
         begin, start, end, launched = (torch.cuda.Event(enable_timing=True) for _ in range(4))
@@ -383,12 +393,23 @@ def _queued(function: Work, calls: int) -> float:
         if launched.elapsed_time(start) > 0:
             return float(start.elapsed_time(end)) / 1e3
         asleep, needed = (float(begin.elapsed_time(event)) for event in (start, launched))
+        # Where a longer sleep makes launching longer, again and again, the function waits for it.
+        slept_enough = slept_enough + 1 if 0 < 1.2 * before < asleep else 0
+        before = needed
+        if slept_enough > 3:
+            raise ValueError(_WAITS)
         if needed > LONGEST_BLOCK * 1e3:
             raise ValueError(
-                f"launching took {needed / 1e3:.1f} s, too long to be kept out: if the function "
-                "waits for the device, take that out of it; else time less, or use timing.clocks"
+                f"launching took {needed / 1e3:.1f} s, too long to be kept out: time less work at "
+                "once, or use timing.clocks"
             )
         cycles = math.ceil(cycles * max(2.0, 1.5 * needed / max(asleep, 1e-3)))
+
+
+_WAITS = (
+    "the function waits for the device, so its launches cannot be kept out: take item(), cpu(), "
+    "print, synchronize() and the like out of it, or use timing.clocks"
+)
 
 
 def _refuse_waiting(function: Work) -> None:
@@ -402,10 +423,7 @@ def _refuse_waiting(function: Work) -> None:
     except RuntimeError as error:
         if "synchronizing" not in str(error):
             raise
-        raise ValueError(
-            "the function waits for the device, so its launches cannot be kept out: take item(), "
-            "cpu(), print and the like out of it, or use timing.clocks"
-        ) from error
+        raise ValueError(_WAITS) from error
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -17,6 +17,8 @@ COPIES = {"simulated": ((6, 16), (20, 30), 1 << 20), "real": ((48, 96), (200, 30
 #: Numbers of a kernel that fills the device, and of one that leaves nearly all of it free.
 FILLS = {"simulated": 1 << 20, "real": 1 << 26}
 SMALL = 4096
+#: Cycles that hold both streams back until all is launched, by the numbers of a kernel.
+GATE = {SMALL: 3_000_000, 1 << 20: 1_000_000, 1 << 22: 15_000_000, 1 << 26: 5_000_000}
 ROUNDS = 3
 
 
@@ -67,8 +69,12 @@ def copy_and_compute(
     source = source.pin_memory() if pinned else source
     target = torch.zeros(mib << 20, dtype=torch.uint8, device="cuda")
     x = torch.ones(numbers, device="cuda")
-    one, two = torch.cuda.Stream(), torch.cuda.Stream()
+    one, two, gate = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Stream()
     line = timeline.record()
+    with torch.cuda.stream(gate):
+        torch.cuda._sleep(GATE[numbers])  # until all is launched
+    for stream in (one, two):
+        stream.wait_stream(gate)
     with line.span("copy in", one):
         target.copy_(source, non_blocking=True)
     with line.span("compute", two if streams == 2 else one):
@@ -100,7 +106,7 @@ def two_rows_of_kernels(numbers: int, kernels: int, streams: int) -> Recorder:
     one, two, gate = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Stream()
     line = timeline.record()
     with torch.cuda.stream(gate):
-        torch.cuda._sleep(3_000_000 if numbers == SMALL else 1_000_000)
+        torch.cuda._sleep(GATE[numbers])
     for name, stream, value in (("A", one, x), ("B", two if streams == 2 else one, y)):
         stream.wait_stream(gate)
         with line.span(name, stream):
@@ -115,7 +121,7 @@ def test_small_kernels_run_side_by_side_and_those_that_fill_the_device_do_not(gp
     kernels = random.randint(20, 40)
     for numbers, low, high in ((SMALL, 0.8, 1.1), (FILLS[gpu], -0.2, 0.2)):
         alone, together = (
-            best(lambda s=s: two_rows_of_kernels(numbers, kernels, s)) for s in (1, 2)
+            best(lambda n=numbers, s=s: two_rows_of_kernels(n, kernels, s)) for s in (1, 2)
         )
         assert low < together.overlap(alone) < high, (numbers, kernels)
 
@@ -196,12 +202,13 @@ def test_too_many_chunks_are_bound_by_launches(simulate: Callable[[str], Machine
 def test_a_priority_is_accepted_and_each_has_a_pool_of_its_own(gpu: str) -> None:
     handles = {
         priority: {torch.cuda.Stream(priority=priority).cuda_stream for _ in range(70)}
-        for priority in (0, -1)
+        for priority in (0, -1, -2, -3)
     }
     assert all(len(pool) == 32 for pool in handles.values())
-    assert not handles[0] & handles[-1]
-    assert torch.cuda.Stream(priority=-1).priority == -1
-    assert torch.cuda.Stream(priority=5).priority == 0
+    assert len(set().union(*handles.values())) == 4 * 32
+    found = [torch.cuda.Stream(priority=priority).priority for priority in (5, 0, -1, -3, -9)]
+    assert found == [0, 0, -1, -3, -3]
+    assert torch.cuda.Stream.priority_range() == (0, -3)
 
 
 def test_streams_of_two_devices_are_different(simulate: Callable[[str], Machine]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 
 import pytest
@@ -100,8 +101,10 @@ WAITING: dict[str, Callable[[torch.Tensor], object]] = {
 
 def refuses(kind: str) -> None:
     x = torch.ones(8, device="cuda")
+    start = time.perf_counter()
     with pytest.raises(ValueError, match="waits for the device"):
         timing.device_time(lambda: WAITING[kind](x))
+    assert time.perf_counter() - start < 2
     assert torch.cuda.get_sync_debug_mode() == 0
     assert (x + 1).sum().item() == 16  # nothing is broken
 

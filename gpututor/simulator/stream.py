@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from . import runtime
-from .device import StreamState
+from .device import MOST_URGENT, StreamState
 from .event import Event
 
 _TorchStream = torch.Stream
@@ -63,7 +63,7 @@ class Stream(_TorchStream):
     @staticmethod
     def priority_range() -> tuple[int, int]:
         """Return the lowest and the highest priority."""
-        return (0, -5)
+        return (0, MOST_URGENT)
 
     def wait_event(self, event: Any) -> None:
         """Make all later work of this stream wait for `event`."""
