@@ -41,7 +41,8 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded", "transfer",
+    "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded",
+    "timeline", "timing", "transfer",
 }  # fmt: skip
 
 

@@ -141,9 +141,8 @@ class Timeline:
             raise ValueError("there is nothing to draw: no span was recorded")
         notes = list(self._notes)
         if alone is not None:
-            notes.insert(
-                0, f"Overlap: {self.overlap(alone):.2f} (0: none, 1: all that could overlap)."
-            )
+            overlap = round(self.overlap(alone), 2) + 0.0  # no minus before a zero
+            notes.insert(0, f"Overlap: {overlap:.2f} (0: none, 1: all that could overlap).")
         return gantt.draw(spans, self.marks, title, notes, self._source)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
@@ -162,6 +161,14 @@ class _Pending:
     end: torch.cuda.Event
 
 
+@dataclass(frozen=True)
+class _Moment:
+    """A moment of the host by its clock, and when launching had come so far by the model."""
+
+    clock: float
+    launched: torch.cuda.Event | None
+
+
 class Recorder(Timeline):
     """A timeline that is being recorded. Made by `record`.
 
@@ -171,6 +178,9 @@ class Recorder(Timeline):
     def __init__(self, devices: Sequence[int]) -> None:
         super().__init__([], source=machine.source(devices[0]))
         self._pending: list[_Pending] = []
+        self._moments: list[tuple[str, _Moment, _Moment | None]] = []
+        # Of another pool than the streams of the code that is recorded, so that it is idle.
+        self._idle = torch.cuda.Stream(devices[0], priority=-1) if machine.simulated() else None
         self._tracks: dict[tuple[int, int], str] = {}
         self._many = len(devices) > 1
         self._zero: dict[int, tuple[torch.cuda.Event, float]] = {}
@@ -218,22 +228,32 @@ class Recorder(Timeline):
 
     @contextmanager
     def host(self, name: str) -> Iterator[None]:
-        """Record what the host does in the block, by its own clock."""
-        start = time.perf_counter()
+        """Record what the host does in the block, by its own clock.
+
+        On a simulated GPU a launch takes the host what the model says: there a span or a mark comes
+        no earlier than the launches before it are over.
+        """
+        start = self._moment()
         yield
-        end = time.perf_counter()
-        self._spans.append(Span(name, "host", "host", start - self._began, end - self._began))
+        self._moments.append((name, start, self._moment()))
 
     def mark(self, name: str) -> None:
         """Mark this moment on the host, such as the reading of a clock."""
-        self._marks.append(Mark(name, time.perf_counter() - self._began))
+        self._moments.append((name, self._moment(), None))
 
     @property
     def spans(self) -> list[Span]:
         """The spans so far, in order of their start; times in seconds. Waits for the device."""
-        if self._pending:
+        if self._pending or self._moments:
             self._collect()
         return super().spans
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The marks so far; times in seconds. Waits for the device."""
+        if self._moments:
+            self._collect()
+        return super().marks
 
     def _track(self, stream: torch.cuda.Stream) -> str:
         device = stream.device.index
@@ -248,6 +268,13 @@ class Recorder(Timeline):
             name = f"stream {len(others) + 1}" if stream.cuda_stream else "default stream"
             self._tracks[key] = f"cuda:{device} {name}" if self._many else name
         return self._tracks[key]
+
+    def _moment(self) -> _Moment:
+        clock, launched = time.perf_counter(), None
+        if self._idle is not None:
+            launched = torch.cuda.Event(enable_timing=True)
+            launched.record(self._idle)
+        return _Moment(clock, launched)
 
     def _collect(self) -> None:
         """Wait for the device, take the times of the events, and compare the two clocks."""
@@ -267,12 +294,27 @@ class Recorder(Timeline):
                 )  # fmt: skip
         for item in self._pending:
             zero = self._zero[item.device][0]
-            start, end = (
+            times = (
                 zero.elapsed_time(event) / 1e3 + shift[item.device]
                 for event in (item.start, item.end)
             )
-            self._spans.append(Span(item.name, item.track, item.kind, start, end))
-        self._pending = []
+            self._spans.append(Span(item.name, item.track, item.kind, *times))
+        for name, start, end in self._moments:
+            if end is None:
+                self._marks.append(Mark(name, self._when(start, shift)))
+            else:
+                times = (self._when(moment, shift) for moment in (start, end))
+                self._spans.append(Span(name, "host", "host", *times))
+        self._pending, self._moments = [], []
+
+    def _when(self, moment: _Moment, shift: dict[int, float]) -> float:
+        """Return a moment of the host in seconds since the record began."""
+        at = moment.clock - self._began
+        if self._idle is None or moment.launched is None:
+            return at
+        device = self._idle.device.index
+        launched = float(self._zero[device][0].elapsed_time(moment.launched)) / 1e3
+        return max(at, launched + shift[device])
 
 
 def record(*devices: int) -> Recorder:
