@@ -27,7 +27,8 @@ def many(count: int) -> Timeline:
 
 
 def test_a_timeline_orders_host_and_device(gpu: str) -> None:
-    a = torch.randn(1024, 1024, device="cuda")
+    n = 1024 if gpu == "simulated" else 4096
+    a = torch.randn(n, n, device="cuda")
     a @ a
     line = timeline.record()
     with line.host("launch"), line.span("matmul"):
@@ -65,7 +66,7 @@ def test_spans_have_the_time_of_events(gpu: str) -> None:
     begin.record(stream)
     with line.span("sleep", stream):
         assert torch.cuda.current_stream() == stream  # the block runs on the stream
-        torch.cuda._sleep(1_000_000)
+        torch.cuda._sleep(1_000_000 if gpu == "simulated" else 20_000_000)
     end.record(stream)
     torch.cuda.synchronize()
     (span,) = line.spans
