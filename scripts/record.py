@@ -138,6 +138,60 @@ def hazards() -> dict[str, Any]:
     return curve(("waits", "count"), ("wrong results", "of 20"), series)
 
 
+# -- lesson 03: streams ------------------------------------------------------------------------
+
+STREAMS = "03_overlap_work_with_streams"
+
+
+def sleeps() -> dict[str, Any]:
+    """Two sleeps of equal length, on one stream and on two."""
+    lesson = cells(STREAMS, "setup", "two-sleeps")
+    run = lesson["two_sleeps"]
+    points = [(n, often(lambda n=n: 1e3 * run(n).duration)) for n in (1, 2)]
+    return curve(("streams", "count"), ("time", "ms"), {"two sleeps": points})
+
+
+def races() -> dict[str, Any]:
+    """How many of 20 sums are wrong, without the wait and with it."""
+    is_right = cells(STREAMS, "setup", "missing-wait")["is_right"]
+    is_right(True)
+    wrong = [
+        (float(wait), [float(sum(not is_right(wait) for _ in range(20)))]) for wait in (False, True)
+    ]
+    return curve(("waits", "count"), ("wrong results", "of 20"), {"missing wait": wrong})
+
+
+def overlaps() -> dict[str, Any]:
+    """How much a copy and kernels overlap, and kernels and kernels."""
+    lesson = cells(STREAMS, "setup", "sizes", "copy-kernels", "rows", "rows-line")
+    copy, rows = lesson["copy_and_kernels"], lesson["two_rows"]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for pin in (False, True):
+        alone = copy(pin, False)
+        name = f"copy and kernels, {'pinned' if pin else 'pageable'}"
+        series[name] = [
+            (1 + own, often(lambda p=pin, o=own, a=alone: copy(p, o).overlap(a)))
+            for own in (False, True)
+        ]
+    for numbers in (lesson["small"], lesson["large"]):
+        for ahead in (False, True):
+            alone = rows(numbers, False, ahead)
+            name = f"kernels on {numbers} numbers{', launched ahead' if ahead else ''}"
+            series[name] = [
+                (2, often(lambda n=numbers, h=ahead, a=alone: rows(n, True, h).overlap(a)))
+            ]
+    return curve(("streams", "count"), ("overlap", "of 1"), series)
+
+
+def pipeline() -> dict[str, Any]:
+    """The pipeline in chunks, relative to the longest of its parts."""
+    lesson = cells(STREAMS, "setup", "pipeline-data", "work", "pipeline", "ratios")
+    runs = [dict(lesson["ratios"]()) for _ in range(REPEATS)]
+    points = [(n, [run[n] for run in runs]) for n in runs[0]]
+    size = f"{lesson['host'].nbytes / 2**30:g} GiB, {lesson['each']} kernels a chunk"
+    return curve(("chunks", "count"), ("time relative to the longest part", "×"), {size: points})
+
+
 # -- lesson 07: training -----------------------------------------------------------------------
 
 
@@ -219,6 +273,10 @@ EXPERIMENTS = {
     "pieces": pieces,
     "pinning": pinning,
     "hazards": hazards,
+    "sleeps": sleeps,
+    "races": races,
+    "overlaps": overlaps,
+    "pipeline": pipeline,
     "training": training,
     "products": against_the_cpu,
     "steps": network_against_the_cpu,
