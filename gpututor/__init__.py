@@ -41,7 +41,8 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded", "transfer",
+    "child", "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded",
+    "roofline", "timeline", "timing", "transfer", "waits",
 }  # fmt: skip
 
 
