@@ -150,9 +150,7 @@ class Simulation:
             frame, level = sys._getframe(1), 2
             while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
                 frame, level = frame.f_back, level + 1
-            warnings.warn(
-                "called a synchronizing CUDA operation", UserWarning, stacklevel=level
-            )
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=level)
         elif self.sync_debug == 2:
             raise RuntimeError("called a synchronizing CUDA operation")
 
