@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .gantt import Span
+    from .timeline import Timeline
 
 SECONDS = 120.0
 _NAME = "<program>"
@@ -61,6 +61,8 @@ class Outcome:
         What it printed.
     line : int or None
         The line that raised, None when the program came to its end.
+    text : str
+        That line; empty when there is none.
     error : str
         Class and first line of what was raised; empty when nothing was.
     """
@@ -68,29 +70,13 @@ class Outcome:
     steps: tuple[Step, ...]
     output: str
     line: int | None
+    text: str
     error: str
-
-    def spans(self, track: str, first: int = 1) -> list[Span]:
-        """Return the statements from line `first` on as spans of a timeline, from 0 s on."""
-        from .gantt import Span  # not above: the child draws nothing
-
-        chosen = [step for step in self.steps if step.line >= first]
-        return [
-            Span(
-                f"{step.text}: error" if step.line == self.line else step.text,
-                track,
-                "host",
-                step.start - chosen[0].start,
-                step.end - chosen[0].start,
-            )
-            for step in chosen
-        ]
 
     def __repr__(self) -> str:
         if self.line is None:
             return f"It came to its end. {self.output}".strip()
-        text = next(step.text for step in self.steps if step.line == self.line)
-        return f"line {self.line}: {text}\n{self.error}"
+        return f"line {self.line}: {self.text}\n{self.error}"
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(repr(self))}</pre>"
@@ -153,16 +139,43 @@ def run(
                 f"the process ended with status {ended.returncode} before it could report: {last}"
             )
         data: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-    lines = program.splitlines()
+    lines = ["", *(line.partition("  #")[0].strip() for line in program.splitlines())]
     return Outcome(
-        steps=tuple(
-            Step(line, lines[line - 1].partition("  #")[0].strip(), start, end)
-            for line, start, end in data["steps"]
-        ),
+        steps=tuple(Step(line, lines[line], start, end) for line, start, end in data["steps"]),
         output=data["output"],
         line=data["line"],
+        text=lines[data["line"] or 0],
         error=data["error"],
     )
+
+
+def tracks(outcomes: Mapping[str, Outcome], first: int = 1) -> Timeline:
+    """Return what the host did in several runs of one program, a track for each run.
+
+    Parameters
+    ----------
+    outcomes : mapping of str to Outcome
+        The runs, by the name of their track.
+    first : int
+        The line from which on statements are drawn; the time of each run begins there.
+
+    Returns
+    -------
+    Timeline
+        A span for each statement, and a mark where one raised.
+    """
+    from . import machine  # not above: the child needs neither
+    from .gantt import Mark, Span
+    from .timeline import Timeline
+
+    spans, marks = [], []
+    for track, outcome in outcomes.items():
+        steps = [step for step in outcome.steps if step.line >= first]
+        zero = steps[0].start if steps else 0.0
+        spans += [Span(s.text, track, "host", s.start - zero, s.end - zero) for s in steps]
+        if outcome.line is not None:
+            marks.append(Mark(f"{track}: line {outcome.line} fails", outcome.steps[-1].end - zero))
+    return Timeline(spans, marks, source=machine.source())
 
 
 def main() -> None:

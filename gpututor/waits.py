@@ -84,7 +84,7 @@ def find(function: Callable[[], Any]) -> Waits:
             elif "Synchronization debug mode is a prototype" not in str(message):
                 shown(message, category, filename, lineno, *more)
 
-        warnings.showwarning = note
+        warnings.showwarning = note  # type: ignore[assignment]
         before = torch.cuda.get_sync_debug_mode()
         torch.cuda.set_sync_debug_mode("warn")
         try:
