@@ -62,8 +62,8 @@ def test_a_wait_costs_the_shorter_part_and_a_sum_on_the_gpu_none(
 def test_moving_a_wait_saves_nothing(lesson: Callable[..., dict[str, Any]]) -> None:
     names = lesson("part", "moved-step")
     ends = []
-    for place in ("after backward", "before backward"):
-        words = names["step"](place).alt
+    for early in (False, True):
+        words = names["step"](early).alt
         end = float(words.partition("backward from ")[2].partition(" to ")[2].partition(" ms")[0])
         ends.append(end)
     assert ends[0] == pytest.approx(ends[1], rel=0.1)
