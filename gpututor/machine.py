@@ -185,6 +185,26 @@ _PCIE = {
 }
 
 
+def profile(device: int | None = None) -> tuple[str, profiles.Profile | None]:
+    """Return the name of a device, and the published figures of that GPU where they are known.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+    """
+    name = torch.cuda.get_device_name(device)
+    if simulated():
+        return name, install.profile()
+    known = (item for item in profiles.PROFILES.values() if item.full_name == name)
+    return name, next(known, None)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables with which ``start()`` in another process finds the same devices."""
+    return {VARIABLE: _wish[0]} if _wish is not None and _wish[0] is not None else {}
+
+
 def simulated() -> bool:
     """Tell whether the devices that ``torch.cuda`` shows are simulated."""
     return _running is not None and _running.simulated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -261,6 +262,113 @@ def with_tree_map(batch: Any, device: str) -> Any:
     return _pytree.tree_map(to, batch)
 
 
+# -- 04-benchmark ----------------------------------------------------------------------------
+
+
+def timed(choose: Callable[[list[float]], float], warm_up: int = 3, runs: int = 11) -> Any:
+    def benchmark(work: Callable[[], None]) -> float:
+        for _ in range(warm_up):
+            work()
+        times = []
+        for _ in range(runs):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            work()
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+        return choose(times)
+
+    return benchmark
+
+
+def never_synchronised(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(11):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def not_before(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(11):
+        work()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def events_benchmark(work: Callable[[], None]) -> float:
+    times = []
+    work(), work(), work(), work()
+    for _ in range(9):
+        torch.cuda.synchronize()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1000)
+    return statistics.median(times)
+
+
+# -- 04-hidden-waits -------------------------------------------------------------------------
+
+
+def waits_for_the_mask(batches: list[torch.Tensor]) -> tuple[float, float]:
+    everything = [(batch[batch > 0].sum(), batch.max()) for batch in batches]
+    return (
+        torch.stack([total for total, _ in everything]).sum().item(),
+        max(0.0, torch.stack([largest for _, largest in everything]).max().item()),
+    )
+
+
+def on_the_host_at_once(batches: list[torch.Tensor]) -> tuple[float, float]:
+    x = torch.stack(list(batches)).cpu()
+    return float(x.clamp(min=0).sum()), float(x.max())
+
+
+def says_that_it_waits(batches: list[torch.Tensor]) -> tuple[float, float]:
+    total, largest = torch.zeros((), device="cuda"), torch.zeros((), device="cuda")
+    for batch in batches:
+        total += batch.relu().sum()
+        largest = torch.maximum(largest, batch.max())
+        torch.cuda.synchronize()
+    return total.item(), largest.item()
+
+
+def tensors_returned(batches: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.stack(list(batches))
+    return x.clamp(min=0).sum(), x.max()
+
+
+def everything_at_once(batches: list[torch.Tensor]) -> tuple[float, ...]:
+    x = torch.stack([batches[index] for index in range(len(batches))])
+    return tuple(torch.stack([x.clamp(min=0).sum(), x.max().clamp(min=0)]).tolist())
+
+
+# -- 04-launch-bound -------------------------------------------------------------------------
+
+
+def by_hiding_the_launches(work: Callable[[], None]) -> bool:
+    def seconds(hidden: bool) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        if hidden:
+            torch.cuda._sleep(5_000_000)
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end))
+
+    seconds(False)
+    return seconds(True) < 0.75 * seconds(False)
+
+
 WRONG = [
     ("00-stopwatch", no_first_wait, "earlier work was still going on"),
     ("00-stopwatch", no_second_wait, "the work was still going on"),
@@ -329,6 +437,21 @@ WRONG = [
     ("02-move-batch", lambda batch, device: batch, "on cpu"),
     ("02-move-batch", lambda batch, device: None, "still to be written"),
     ("02-move-batch", "move", "'str' object is not callable"),
+    ("04-benchmark", never_synchronised, "what launching takes"),
+    ("04-benchmark", timed(min), "the luckiest call"),
+    ("04-benchmark", timed(statistics.mean), "slow calls pull a mean up"),
+    ("04-benchmark", timed(statistics.median, warm_up=0, runs=6), "without warm-up"),
+    ("04-benchmark", timed(statistics.median, runs=1), "4 calls"),
+    ("04-benchmark", not_before, "still running"),
+    ("04-benchmark", lambda work: "10 ms", "'10 ms'"),
+    ("04-hidden-waits", waits_for_the_mask, "in: everything = [(batch[batch > 0]"),
+    ("04-hidden-waits", on_the_host_at_once, "not computed there"),
+    ("04-hidden-waits", says_that_it_waits, "waited for the GPU in between"),
+    ("04-hidden-waits", tensors_returned, "tensor("),
+    ("04-hidden-waits", lambda batches: (0.0, 0.0), "(0.0, 0.0)"),
+    ("04-launch-bound", lambda work: True, "True"),
+    ("04-launch-bound", lambda work: False, "False"),
+    ("04-launch-bound", lambda work: 0.5, "0.5"),
 ]
 RIGHT = [
     ("01-pick-device", as_torch_devices),
@@ -338,6 +461,9 @@ RIGHT = [
     ("02-leftover", OneMatrix),
     ("02-fewer-copies", all_at_once),
     ("02-move-batch", with_tree_map),
+    ("04-benchmark", events_benchmark),
+    ("04-hidden-waits", everything_at_once),
+    ("04-launch-bound", by_hiding_the_launches),
 ]
 
 
