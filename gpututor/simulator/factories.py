@@ -18,7 +18,7 @@ from .copy import empty, plain, to
 from .cost import kernel_time
 from .device import Device
 from .kernel import Kernel
-from .tensor import Tensor, is_simulated
+from .tensor import Tensor, is_simulated, wraps_simulated
 
 #: Functions that take their values from Python or the host.
 _FROM_HOST = {"tensor", "as_tensor", "asarray"}
@@ -203,6 +203,8 @@ def make_like(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         pin = kwargs.get("pin_memory")
         if not simulated and not pin and (device is None or device.type != "cuda"):
             return original(*args, **kwargs)
+        if wraps_simulated(like) and (device is None or device == like.device):
+            return original(*args, **dict(kwargs, device=None))  # C++ asks the tensor inside
         device = device or like.device
         kwargs.pop("input", None)
         rest = args[1:]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .memory import Block
 
 _make_wrapper = torch.Tensor._make_wrapper_subclass
-
-
+_functorch: Any = torch._C._functorch
+_is_wrapped = _functorch.is_functorch_wrapped_tensor
 _grad: Any = torch._C.TensorBase.grad
 
 
@@ -303,6 +303,18 @@ def wrap_view(raw: torch.Tensor, base: Tensor) -> Tensor:
 def is_simulated(value: object) -> bool:
     """Tell whether `value` is a tensor on a simulated device."""
     return type(value) is Tensor or type(value) is Parameter
+
+
+def inner(value: Any) -> Any:
+    """Return the tensor inside the wrappers that ``torch.func`` put around `value`."""
+    while isinstance(value, torch.Tensor) and _is_wrapped(value):
+        value = _functorch.get_unwrapped(value)
+    return value
+
+
+def wraps_simulated(value: Any) -> bool:
+    """Tell whether `value` is a wrapper of ``torch.func`` around a simulated tensor."""
+    return isinstance(value, torch.Tensor) and _is_wrapped(value) and is_simulated(inner(value))
 
 
 def check_alive(tensor: Tensor) -> None:
