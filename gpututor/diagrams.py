@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from .figures import INK, ORANGE, PAPER, SKY, YELLOW, Picture, show
+from .figures import INK, ORANGE, PAPER, SKY, YELLOW
+from .picture import Picture, show
 
 #: What `host_and_device` shows, in words.
 HOST_AND_DEVICE = (

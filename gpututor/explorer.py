@@ -6,23 +6,30 @@ Colab (ipywidgets 7.7.1) and in VS Code alike. It has no ``Output`` widget and n
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import html
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ipywidgets
 from IPython.display import display
 from matplotlib.figure import Figure
 
-from .figures import Picture
+from .picture import Picture
 
 READY = "Ready: move a control to run it again."
 #: While Python runs, the kernel cannot hear a button of the panel; it hears an interrupt.
-RUNNING = "Running. To stop it, interrupt the kernel: the ■ button, or the key I twice."
-STOPPED = "Stopped. What you see is the result of the run before."
+RUNNING = "Running. To stop it, interrupt: ■ in Jupyter, Runtime → Interrupt in Colab."
+STOPPED = "Stopped. You see the last result that was finished."
+
+#: A run under 0.3 seconds leaves "Ready" where it is: a text that flashes tells nobody anything.
+_RUNNING = f"""
+<style>@keyframes gpututor-late {{ from {{ opacity: 0; }} to {{ opacity: 1; }} }}
+.gpututor-now {{ position: absolute; animation: gpututor-late 0s 0.3s reverse both; }}
+.gpututor-late {{ animation: gpututor-late 0s 0.3s both; }}</style>
+<span class="gpututor-now" aria-hidden="true">{READY}</span>
+<span class="gpututor-late">{RUNNING}</span>"""
 
 
 class Explorer:
@@ -43,23 +50,23 @@ class Explorer:
 
     def __init__(self, function: Callable[..., Any], controls: dict[str, Any]) -> None:
         self.controls = controls
+        self.result: Any = None
         self.error: BaseException | None = None
         self._function = function
         self._quiet = False
         self._view = ipywidgets.HTML()
         self._status = ipywidgets.HTML()
-        self.result = _showable(function(**self.values))
-        self._draw()
-        shown = []
+        self.run()
+        shown = [c for c in controls.values() if not isinstance(c, ipywidgets.fixed)]
         for name, control in controls.items():
-            if isinstance(control, ipywidgets.fixed):
-                continue
-            if not control.description:
+            if getattr(control, "description", None) == "":
                 control.description = name.replace("_", " ")
-            control.style.description_width = "9em"
-            control.layout.width = "32em"
+        longest = max((len(getattr(control, "description", "")) for control in shown), default=0)
+        for control in shown:  # labels of one width, so that none is cut short
+            control.style.description_width = f"{1 + 0.62 * longest:.1f}em"
+            control.layout.width = f"{23 + 0.62 * longest:.1f}em"
+            control.layout.max_width = "98%"
             control.observe(self._changed, names="value")
-            shown.append(control)
         self.panel = ipywidgets.VBox([*shown, self._status, self._view])
 
     @property
@@ -70,28 +77,33 @@ class Explorer:
     def run(self) -> Any:
         """Call the function with the values of the controls, and redraw.
 
+        Of a generator function each result is drawn when it comes, so that work that takes long
+        can be watched.
+
         Returns
         -------
         object
-            What it returned.
+            What it returned, or yielded last.
 
         Raises
         ------
         BaseException
-            What the function raised. The panel says it too, and keeps the result before.
+            What the function raised. The panel says it too, and keeps the last result.
         """
         self.error = None
-        self._say(RUNNING)
+        self._say(_RUNNING)
         try:
-            self.result = _showable(self._function(**self.values))
+            for result in _results(self._function(**self.values)):
+                self._view.value = _as_html(result)
+                self.result = result
         except BaseException as error:
             self.error = error
             if isinstance(error, KeyboardInterrupt):
                 self._say(STOPPED)
             else:
-                self._say(_one_line(error), alert=True)
+                self._say(f"⚠ {html.escape(_one_line(error))}", role="alert")
             raise
-        self._draw()
+        self._say(READY)
         return self.result
 
     def set(self, **values: Any) -> Any:
@@ -145,22 +157,16 @@ class Explorer:
             with contextlib.suppress(KeyboardInterrupt):
                 self.run()
 
-    def _draw(self) -> None:
-        self._view.value = _as_html(self.result)
-        self._say(READY)
-
-    def _say(self, text: str, alert: bool = False) -> None:
-        role, mark = ("alert", "⚠ ") if alert else ("status", "")
+    def _say(self, words: str, role: str = "status") -> None:
         self._status.value = (  # of one height, so that what lies below stays where it is
-            f'<div role="{role}" style="height:2.7em;line-height:1.3;overflow:auto">'
-            f"{mark}{html.escape(text)}</div>"
+            f'<div role="{role}" style="height:2.7em;line-height:1.3;overflow:auto">{words}</div>'
         )
 
     def __repr__(self) -> str:
-        return repr(self.result)
+        return self.result if isinstance(self.result, str) else repr(self.result)
 
     def _ipython_display_(self) -> None:
-        data: dict[str, Any] = {"text/plain": repr(self.result)}
+        data: dict[str, Any] = {"text/plain": repr(self)}
         metadata: dict[str, Any] = {}
         if isinstance(self.result, Picture):
             data, metadata = self.result._repr_mimebundle_()
@@ -178,7 +184,7 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     ----------
     function : callable
         What to run: an experiment that returns a `figures.Picture`, a text, or an object that
-        a notebook shows as HTML.
+        a notebook shows as HTML; or a generator function that yields one after the other.
     **controls
         A control for each argument, abbreviated as for ``ipywidgets.interact``:
         ``(1, 16)`` or ``(1, 16, 3)`` is a slider, ``True`` a check box, a list or a dictionary
@@ -195,20 +201,32 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     TypeError
         When `function` cannot be called, has no such argument, or needs one that has no control.
     ValueError
-        When a control is none of the abbreviations.
+        When there is no control, or one that is none of the abbreviations.
     """
-    if not callable(function):
-        raise TypeError(f"explore needs a function to call, not {function!r}")
     name = getattr(function, "__name__", type(function).__name__)
-    parameters = inspect.signature(function).parameters
-    named = {p.name for p in parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+    if not callable(function):
+        raise TypeError(f"explore needs a function to call, not {function!r:.60}")
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"explore cannot await: make {name} a plain function, with def alone")
+    if not controls:
+        raise ValueError(f"give a control for an argument of {name}, such as size=(1, 8)")
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:  # some functions written in C do not say
+        raise TypeError(f"explore cannot see the arguments of {name}: wrap it in a def") from None
+    named = {
+        p.name for p in parameters.values() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
+    }
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         for control in controls:
             if control not in named:
                 has = f"it has {', '.join(sorted(named))}" if named else "it has none"
                 raise TypeError(f"{name} has no argument {control!r}: {has}")
     for parameter in parameters.values():
-        needed = parameter.default is parameter.empty and parameter.name in named
+        unnamed = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        needed = parameter.default is parameter.empty and not unnamed
+        if needed and parameter.name not in named:
+            raise TypeError(f"{name} takes {parameter.name!r} by place only: wrap it in a def")
         if needed and parameter.name not in controls:
             raise TypeError(f"{name} needs {parameter.name!r}: give explore a control for it")
     built = {
@@ -233,7 +251,24 @@ def _control(name: str, abbreviation: Any, default: Any) -> Any:
             f"no control for {name} can be made of {abbreviation!r}: "
             "give (low, high), a list, a dictionary, True or False, a number, a text, or a widget"
         )
+    if not getattr(control, "options", True):
+        raise ValueError(f"no control can be made for {name} of {abbreviation!r}: it is empty")
+    if isinstance(control, ipywidgets.Text):
+        control.continuous_update = False  # run when the text is done, not at every letter
     return control
+
+
+def _results(returned: Any) -> Iterator[Any]:
+    """Yield what there is to show: what was returned, or each that a generator yields."""
+    if not inspect.isgenerator(returned):
+        yield _showable(returned)
+        return
+    empty = True
+    for result in returned:
+        empty = False
+        yield _showable(result)
+    if empty:
+        raise TypeError("the function yielded nothing: yield what the panel should show")
 
 
 def _showable(result: Any) -> Any:
@@ -250,12 +285,7 @@ def _showable(result: Any) -> Any:
 def _as_html(result: Any) -> str:
     """Return what the panel shows; of a picture, its words too."""
     if isinstance(result, Picture):
-        width, height = result.size
-        image = base64.b64encode(result.png).decode("ascii")
-        return (
-            f'<img src="data:image/png;base64,{image}" width="{width}" height="{height}" '
-            f'style="max-width:100%;height:auto" alt="{html.escape(result.alt, quote=True)}">'
-        )
+        return result.as_html()
     if hasattr(result, "_repr_html_"):
         return str(result._repr_html_())
     return f"<pre>{html.escape(str(result))}</pre>"
@@ -265,6 +295,9 @@ def _range(control: Any) -> str:
     if hasattr(control, "options"):
         options = [o[1] if isinstance(o, tuple) else o for o in control.options]
         return f"choose one of {', '.join(map(repr, options))}"
+    if hasattr(control, "base"):
+        low, high = (control.base**power for power in (control.min, control.max))
+        return f"give a number from {low:g} to {high:g}"
     if hasattr(control, "min"):
         return f"give a number from {control.min} to {control.max}, in steps of {control.step}"
     return f"its control holds a {type(control.value).__name__}"

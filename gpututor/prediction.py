@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 
 import ipywidgets
@@ -38,18 +39,21 @@ class Prediction:
         self._says = ipywidgets.HTML()
         before = _kept.get(name)
         if choices:
-            first = ("choose one", "")
+            known = next((choice for choice in choices if self._read(choice) == before), "")
             self._entry: ipywidgets.Widget = ipywidgets.Dropdown(
-                options=[first, *((choice, choice) for choice in choices)],
-                value=before if before in choices else "",
+                options=[("choose one", ""), *((choice, choice) for choice in choices)], value=known
             )
         else:
+            fits = before is not None and isinstance(before, str) == (unit is None)
             self._entry = ipywidgets.Text(
-                value="" if before is None else f"{before:g}" if unit else str(before),
-                placeholder="your guess",
+                value=_text(before) if fits and before is not None else "",
                 continuous_update=False,
             )
-        self._entry.layout.width = "14em"
+        self._entry.description = "your guess"
+        self._entry.style.description_width = "initial"
+        longest = max(map(len, choices or ()), default=0)
+        self._entry.layout.width = f"{max(18, 10 + 0.62 * longest):.0f}em"
+        self._entry.layout.max_width = "98%"
         self._entry.observe(self._changed, names="value")
         label = ipywidgets.HTML(f"<b>Predict:</b> {html.escape(question)}")
         row = [self._entry, ipywidgets.Label(unit or ""), self._says]
@@ -74,35 +78,39 @@ class Prediction:
         ValueError
             When it is no number and the question has a unit, or is none of the choices.
         """
-        text = value if isinstance(value, str) else f"{value:g}"
+        text = _text(value)
         if isinstance(self._entry, ipywidgets.Dropdown):
             options = [option for _, option in self._entry.options if option]
             if text not in options:
                 raise ValueError(f"{text!r} is none of the choices: {', '.join(options)}")
-        elif self._unit is not None:
-            _number(text)
+        self._read(text)
         self._entry.value = text
 
     def _changed(self, _: object) -> None:
         _kept.pop(self.name, None)
         text = self._entry.value.strip()
         problem = ""
-        if text and self._unit is not None and not isinstance(self._entry, ipywidgets.Dropdown):
+        if text:
             try:
-                _kept[self.name] = _number(text)
+                _kept[self.name] = self._read(text)
             except ValueError as error:
                 problem = str(error)
-        elif text:
-            _kept[self.name] = text
         self._answer(problem)
 
+    def _read(self, text: str) -> float | str:
+        return text if self._unit is None else _number(text, self._unit)
+
     def _answer(self, problem: str = "") -> None:
-        said = problem or ("" if self.value is None else "Kept. The figure below will show it.")
-        self._says.value = f'<span role="status">{html.escape(said)}</span>'
+        said = "" if self.value is None else f"Kept: {self._words()}. The next figure marks it."
+        role = "alert" if problem else "status"
+        self._says.value = f'<span role="{role}">{html.escape(problem or said)}</span>'
+
+    def _words(self) -> str:
+        return _OPEN if self.value is None else f"{_text(self.value)} {self._unit or ''}".strip()
 
     def __repr__(self) -> str:
-        guess = _OPEN if self.value is None else f"your guess: {self.value} {self._unit or ''}"
-        return f"Predict: {self._question} ({guess.strip()})"
+        guess = self._words() if self.value is None else f"your guess: {self._words()}"
+        return f"Predict: {self._question} ({guess})"
 
     def _ipython_display_(self) -> None:
         view = {"version_major": 2, "version_minor": 0, "model_id": self.panel.model_id}
@@ -122,7 +130,8 @@ def predict(
     question : str
         What to guess.
     choices : sequence of str, optional
-        The answers to choose from; without them the learner writes one.
+        The answers to choose from; without them the learner writes one. Where there is a unit,
+        each is a number.
     unit : str, optional
         The unit of the answer, which then has to be a number.
 
@@ -134,7 +143,8 @@ def predict(
     Raises
     ------
     TypeError, ValueError
-        When `name` or `question` is no text, or `choices` are not at least two texts.
+        When `name` or `question` is no text, or `choices` are not at least two texts, and
+        numbers where there is a unit.
     """
     for what, text in (("name", name), ("question", question)):
         if not isinstance(text, str) or not text.strip():
@@ -146,12 +156,21 @@ def predict(
             raise TypeError(f"choices must be texts, such as ['yes', 'no'], not {choices!r}")
         if len(choices) < 2:
             raise ValueError("choices must be at least two: one leaves nothing to guess")
+        for choice in choices if unit is not None else ():
+            _number(choice, unit or "")
     return Prediction(name, question, choices, unit)
 
 
-def _number(text: str) -> float:
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.12g}"
+
+
+def _number(text: str, unit: str) -> float:
+    """Read a number as people write it: with its unit, a decimal comma, or commas at thousands."""
+    digits = text.strip().removesuffix(unit).removesuffix("x" if unit == "×" else "").strip()
+    thousands = re.fullmatch(r"[1-9]\d{0,2}(,\d{3})+(\.\d*)?", digits)
     try:
-        value = float(text.replace(",", "."))
+        value = float(digits.replace(",", "" if thousands else "."))
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

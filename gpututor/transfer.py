@@ -107,12 +107,18 @@ class count_copies(TorchFunctionMode):
     ----------
     to_device, to_host : int
         Copies in each direction.
+    bytes_to_device : int
+        Bytes of the copies to a device.
+    on_device : int
+        Calls that are no copies and whose result is on a device.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.to_device = 0
         self.to_host = 0
+        self.bytes_to_device = 0
+        self.on_device = 0
         self._inside = False
 
     @property
@@ -140,17 +146,29 @@ class count_copies(TorchFunctionMode):
         source = args[0] if args and isinstance(args[0], torch.Tensor) else None
         if name == "copy_" and source is not None:
             source, result = (args[1] if len(args) > 1 else kwargs.get("src")), source
-        if source is None or name == "__get__":
+        if name == "__get__":
             return
-        if name in _READS:
+        arrived = isinstance(result, torch.Tensor) and result.is_cuda
+        on_host = source is None or not source.is_cuda
+        if name in _MOVES and source is not None and isinstance(result, torch.Tensor):
+            self._count(arrived and on_host, not on_host and not arrived, result)
+        elif name in _MAKES and args:
+            self._count(arrived and on_host, False, result)
+        elif name in _READS and source is not None:
             self.to_host += source.is_cuda
-        elif name in _MOVES and isinstance(result, torch.Tensor):
-            self.to_device += result.is_cuda and not source.is_cuda
-            self.to_host += source.is_cuda and not result.is_cuda
+        elif arrived:
+            self.on_device += 1
+
+    def _count(self, to_device: bool, to_host: bool, moved: torch.Tensor) -> None:
+        self.to_device += to_device
+        self.to_host += to_host
+        self.bytes_to_device += moved.nbytes * to_device
 
 
 #: Calls that may move a tensor.
 _MOVES = {"to", "cuda", "cpu", "copy_", "type", "type_as"}
+#: Calls that make a tensor of the host's data.
+_MAKES = {"tensor", "as_tensor", "asarray", "new_tensor"}
 #: Calls that read numbers, and so copy them to the host where they are on a device.
 _READS = {
     "item", "tolist", "__bool__", "__float__", "__int__", "__index__", "__repr__", "__format__",

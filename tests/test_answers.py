@@ -85,6 +85,26 @@ class AlwaysOnTheGpu(torch.nn.Module):
         return x * self.factors[0] * self.factors[1] + self.offset
 
 
+class Untrained(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("offset", torch.arange(4.0))
+        self.unused = torch.nn.ParameterList(torch.ones(4) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.offset
+
+
+class OneMatrix(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("offset", torch.arange(4.0))
+        self.factors = torch.nn.Parameter(torch.ones(2, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factors[0] * self.factors[1] + self.offset
+
+
 # -- 02-fewer-copies -------------------------------------------------------------------------
 
 
@@ -106,6 +126,24 @@ def weights_in_the_loop(batches: list[torch.Tensor], weights: torch.Tensor) -> f
 
 def still_a_tensor(batches: list[torch.Tensor], weights: torch.Tensor) -> torch.Tensor:
     return (torch.stack(batches).cuda() * weights.cuda()).sum()
+
+
+def summed_on_the_host(batches: list[torch.Tensor], weights: torch.Tensor) -> float:
+    return sum((batch * weights).sum() for batch in batches).to("cuda").item()
+
+
+def copied_for_show(batches: list[torch.Tensor], weights: torch.Tensor) -> float:
+    for batch in batches:
+        batch.to("cuda")
+    return sum(float((batch * weights).sum()) for batch in batches)
+
+
+def made_anew(batches: list[torch.Tensor], weights: torch.Tensor) -> float:
+    result = torch.zeros((), device="cuda")
+    for batch in batches:
+        new = torch.tensor(batch.tolist(), device="cuda")
+        result += (new * torch.tensor(weights.tolist(), device="cuda")).sum()
+    return result.item()
 
 
 def all_at_once(batches: list[torch.Tensor], weights: torch.Tensor) -> float:
@@ -138,6 +176,32 @@ def changes_the_batch(batch: Any, device: str) -> Any:
     return exercises.find("02-move-batch").solution(batch, device)
 
 
+def zeros(batch: Any, device: str) -> Any:
+    moved = exercises.find("02-move-batch").solution(batch, device)
+    return exercises.find("02-move-batch").solution(
+        {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in moved.items()}
+        if isinstance(moved, dict)
+        else moved,
+        device,
+    )
+
+
+def only_floats(batch: Any, device: str) -> Any:
+    from torch.utils import _pytree
+
+    return _pytree.tree_map(
+        lambda v: v.to(device).float() if isinstance(v, torch.Tensor) else v, batch
+    )
+
+
+def nothing_from_nothing(batch: Any, device: str) -> Any:
+    if isinstance(batch, dict):
+        return {k: nothing_from_nothing(v, device) for k, v in batch.items()}
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device)
+    return exercises.find("02-move-batch").solution(batch, device) if batch else None
+
+
 def with_tree_map(batch: Any, device: str) -> Any:
     from torch.utils import _pytree
 
@@ -154,25 +218,33 @@ WRONG = [
     ("00-stopwatch", milliseconds, "more than went by"),
     ("00-stopwatch", lambda function: 1.0, "0 calls"),
     ("00-stopwatch", lambda function: None, "still to be written"),
-    ("02-leftover", TrainedOffset, "the parameters"),
+    ("02-leftover", Untrained, "[2.0, 3.0, 4.0, 5.0]"),
+    ("02-leftover", TrainedOffset, "12 numbers as parameters"),
     ("02-leftover", MovedInForward, "not in there"),
-    ("02-leftover", AlwaysOnTheGpu, "the parameters"),
+    ("02-leftover", AlwaysOnTheGpu, "0 numbers as parameters"),
     ("02-leftover", torch.nn.Linear, "missing 2 required"),
     ("02-leftover", 3, "3"),
     ("02-fewer-copies", on_the_host, "no tensor was copied to it"),
     ("02-fewer-copies", item_in_the_loop, "8 copies to the host"),
     ("02-fewer-copies", weights_in_the_loop, "16 copies to the GPU"),
     ("02-fewer-copies", still_a_tensor, "a tensor on cuda:0"),
+    ("02-fewer-copies", summed_on_the_host, "not all batches"),
+    ("02-fewer-copies", copied_for_show, "not computed there"),
+    ("02-fewer-copies", made_anew, "16 copies to the GPU"),
     ("02-fewer-copies", lambda batches, weights: 0.0, "0.0"),
     ("02-fewer-copies", lambda batches, weights: None, "still to be written"),
     ("02-move-batch", only_dicts, "cpu"),
     ("02-move-batch", breaks_namedtuples, "a tuple"),
     ("02-move-batch", changes_the_batch, "was changed"),
+    ("02-move-batch", zeros, "0.0"),
+    ("02-move-batch", only_floats, "torch.float32"),
+    ("02-move-batch", nothing_from_nothing, "NoneType"),
     ("02-move-batch", lambda batch, device: batch, "on cpu"),
     ("02-move-batch", lambda batch, device: None, "still to be written"),
     ("02-move-batch", "move", "'str' object is not callable"),
 ]
 RIGHT = [
+    ("02-leftover", OneMatrix),
     ("02-fewer-copies", all_at_once),
     ("02-move-batch", with_tree_map),
 ]

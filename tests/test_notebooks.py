@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 START_HERE = ROOT / "notebooks/00_start_here.ipynb"
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 SECTIONS = [
     "What you will do",
     "What you will learn",
@@ -117,7 +118,13 @@ def test_pictures_are_small_and_have_words(cells):
 @pytest.mark.parametrize(
     ("spoil", "problem"),
     [
-        (lambda nb: nb.metadata.update(widgets={}), "stored form"),
+        (lambda nb: nb.metadata.update(widgets={}), "metadata.widgets"),
+        (
+            lambda nb: nb.cells[2].outputs.append(
+                nbformat.v4.new_output("display_data", data={WIDGET_VIEW: {"model_id": "3f"}})
+            ),
+            "holds a live panel",
+        ),
         (lambda nb: nb.cells[0].metadata.update(execution={"iopub": "now"}), "stored form"),
         (lambda nb: nb.cells[2].update(execution_count=7), "execution count 7, not 1"),
         (lambda nb: nb.cells[2].update(execution_count=None), "execution count None, not 1"),
@@ -129,7 +136,7 @@ def test_pictures_are_small_and_have_words(cells):
         ),
         (lambda nb: nb.cells[0].update(id="3F1A"), "the id should be words"),
     ],
-    ids=["widgets", "timestamps", "count", "no count", "error", "id"],
+    ids=["widgets", "panel", "timestamps", "count", "no count", "error", "id"],
 )
 def test_the_check_finds(script, tmp_path, spoil, problem):
     notebook = script.read(START_HERE)
@@ -138,6 +145,23 @@ def test_the_check_finds(script, tmp_path, spoil, problem):
     spoiled = tmp_path / "spoiled.ipynb"
     spoiled.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
     assert any(problem in line for line in script.problems(spoiled))
+
+
+def test_the_stored_form_keeps_what_a_reader_can_see(script):
+    notebook = script.read(START_HERE)
+    seen = {"text/plain": "words", "image/png": "aGFsbG8="}
+    output = nbformat.v4.new_output(
+        "display_data",
+        data={**seen, WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": "3f"}},
+        metadata={"image/png": {"alt": "words"}, "more": 1},
+    )
+    notebook.cells[2].outputs = [output]
+    notebook.metadata["widgets"] = {}
+    stored = nbformat.reads(script.canonical(notebook), 4)
+    assert "widgets" not in stored.metadata
+    (kept,) = stored.cells[2].outputs
+    assert kept.data == seen
+    assert kept.metadata == {"image/png": {"alt": "words"}}
 
 
 def test_the_check_finds_what_is_no_notebook(script, tmp_path, capsys):

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+UNWRITTEN = "it is still to be written"
+
 
 class Wrong(Exception):
     """What an answer got wrong: raised by a check.
@@ -124,7 +126,8 @@ def check(name: str, answer: Any) -> Verdict:
     -------
     Verdict
         Whether it is right, what was expected and what was seen, and a hint more with each try.
-        An error inside the answer is part of the verdict, and is not raised.
+        An error inside the answer is part of the verdict, and is not raised. What is still to be
+        written (None, or a function that raises ``NotImplementedError``) costs no hint.
 
     Raises
     ------
@@ -132,10 +135,14 @@ def check(name: str, answer: Any) -> Verdict:
         When there is no such exercise.
     """
     exercise = find(name)
+    if answer is None:
+        return Verdict(name, False, UNWRITTEN)
     try:
         seen = exercise.check(answer)
     except Wrong as wrong:
         return _not_yet(exercise, wrong.seen, wrong.expected)
+    except NotImplementedError as error:
+        return Verdict(name, False, str(error) or UNWRITTEN)
     except Exception as error:
         return _not_yet(exercise, _in_words(error), "code that runs to its end")
     _tries.pop(name, None)
@@ -164,11 +171,13 @@ def find(name: str) -> Exercise:
     Raises
     ------
     ValueError
-        When there is none; the message lists those there are.
+        When there is none; the message lists those of the same lesson.
     """
     known = {exercise.name: exercise for exercise in every()}
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"there is no exercise {name!r}; there is {', '.join(known)}")
+        same_lesson = [other for other in known if other[:2] == str(name)[:2]]
+        listed = ", ".join(same_lesson or known) or "none"
+        raise ValueError(f"there is no exercise {name!r}; there is {listed}")
     return known[name]
 
 
@@ -188,8 +197,6 @@ def _not_yet(exercise: Exercise, seen: str, expected: str) -> Verdict:
 
 def _in_words(error: Exception) -> str:
     """Say what the answer raised, and at which of its lines."""
-    if isinstance(error, NotImplementedError) and not str(error):
-        return "it is still to be written"
     first = (str(error).strip().splitlines() or ["no message"])[0]
     here = str(Path(__file__).parent)
     frames = [f for f in traceback.extract_tb(error.__traceback__) if here not in f.filename]

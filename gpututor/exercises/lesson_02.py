@@ -20,8 +20,15 @@ def _check_leftover(answer: Any) -> str:
     expected = "a module whose tensors all follow it, to the GPU and back"
     module = answer()
     names = [name for name, _ in module.named_parameters()]
-    if sum(parameter.numel() for parameter in module.parameters()) != 8:
-        raise Wrong("two factors of 4 numbers that are trained", f"the parameters {names}")
+    trained = sum(parameter.numel() for parameter in module.parameters())
+    if trained != 8:
+        raise Wrong(
+            "8 numbers that are trained: two factors of 4",
+            f"the module lists {trained} numbers as parameters {names or ''}".strip(),
+        )
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.fill_(3)
     for device in ("cuda", "cpu", "cuda"):
         module.to(device)
         try:
@@ -31,8 +38,16 @@ def _check_leftover(answer: Any) -> str:
             raise Wrong(expected, f"after .to({device!r}) the call failed: {first}") from None
         if y.device.type != device:
             raise Wrong(expected, f"after .to({device!r}) the result was on {y.device}")
-        if y.tolist() != [[2.0, 3.0, 4.0, 5.0]] * 3:
-            raise Wrong("x times both factors plus offset, as before", f"{y[0].tolist()} for 2s")
+        if y.tolist() != [[18.0, 19.0, 20.0, 21.0]] * 3:
+            raise Wrong(
+                "x times both factors plus offset: [18, 19, 20, 21] for x = 2 and factors of 3",
+                f"{y[0].tolist()}",
+            )
+        y.sum().backward()
+        for name, parameter in module.named_parameters():
+            if parameter.grad is None or parameter.grad.device.type != device:
+                raise Wrong(f"a gradient for {name} on {device}", "none there")
+        module.zero_grad()
     if "offset" not in module.state_dict():
         raise Wrong("offset in the state_dict, so that a checkpoint has it", "it is not in there")
     left = [k for k, v in vars(module).items() if isinstance(v, torch.Tensor) and not v.is_cuda]
@@ -51,11 +66,15 @@ def _check_fewer_copies(answer: Any) -> str:
     if found is None:
         raise NotImplementedError
     if isinstance(found, torch.Tensor):
-        raise Wrong("a Python number", f"a tensor on {found.device}")
+        raise Wrong("a Python number, as .item() gives", f"a tensor on {found.device}")
     if not isinstance(found, (int, float)) or abs(found - right) > 1e-3 * abs(right):
         raise Wrong(f"the total {right:g}", f"{found!r}")
     if copies.to_device == 0:
         raise Wrong("the products and sums on the GPU", "no tensor was copied to it")
+    if copies.bytes_to_device < sum(batch.nbytes for batch in batches):
+        raise Wrong("the products and sums on the GPU", "not all batches were copied to it")
+    if copies.on_device < 2:
+        raise Wrong("the products and sums on the GPU", "they were not computed there")
     if copies.to_host > 1:
         raise Wrong("1 copy to the host, at the end", f"{copies.to_host} copies to the host")
     if copies.to_device > BATCHES + 1:
@@ -63,7 +82,8 @@ def _check_fewer_copies(answer: Any) -> str:
             f"at most {BATCHES + 1} copies to the GPU: each batch once, the weights once",
             f"{copies.to_device} copies to the GPU",
         )
-    return f"the total is right, with {copies.to_device} copies to the GPU and 1 back."
+    count = "1 copy" if copies.to_device == 1 else f"{copies.to_device} copies"
+    return f"the total is right, with {count} to the GPU and {copies.to_host} back."
 
 
 _Pair = namedtuple("_Pair", "image mask")
@@ -72,20 +92,23 @@ _Pair = namedtuple("_Pair", "image mask")
 def _check_move(answer: Any) -> str:
     def fresh() -> Any:
         return {
-            "image": torch.ones(2, 3),
-            "sizes": [torch.zeros(2), {"deep": (torch.ones(1), "a name")}],
-            "pair": _Pair(torch.ones(2), None),
+            "image": torch.arange(6.0).view(2, 3).requires_grad_(),
+            "sizes": [torch.tensor([3, 4]), {"deep": (torch.full((1,), 5.0), "a name")}],
+            "pair": _Pair(torch.tensor([True, False]), None),
             "name": "image",
-            "count": 7,
+            "count": 0,
+            "scale": 1.0,
+            "empty": [],
+            "text": "",
         }
 
     batch = fresh()
     moved = answer(batch, "cuda")
     if moved is None:
         raise NotImplementedError
-    _same_shape(moved, batch, "batch")
     if batch["image"].is_cuda or batch["sizes"][0].is_cuda or batch["sizes"][1]["deep"][0].is_cuda:
         raise Wrong("new containers, and the batch left as it was", "the batch itself was changed")
+    _same_shape(moved, batch, "batch")
     back = answer(moved, "cpu")
     if back["sizes"][1]["deep"][0].is_cuda:
         raise Wrong('tensors on the host after move(moved, "cpu")', "one is still on the GPU")
@@ -101,6 +124,15 @@ def _same_shape(moved: Any, given: Any, place: str) -> None:
         if not (isinstance(moved, torch.Tensor) and moved.is_cuda):
             where = f"on {moved.device}" if isinstance(moved, torch.Tensor) else f"{moved!r}"
             raise Wrong(f"{place} on the GPU", where)
+        for what in ("dtype", "shape"):
+            if getattr(moved, what) != getattr(given, what):
+                raise Wrong(
+                    f"{place} with its {what}, {getattr(given, what)}", f"{getattr(moved, what)}"
+                )
+        if not torch.equal(moved.cpu(), given):
+            raise Wrong(f"{place} with its values, {given.tolist()}", f"{moved.tolist()}")
+        if moved.requires_grad != given.requires_grad:
+            raise Wrong(f"{place} still part of its graph", "it was detached, or cut off")
         return
     if type(moved) is not type(given):
         raise Wrong(f"{place} to be a {type(given).__name__}", f"a {type(moved).__name__}")
