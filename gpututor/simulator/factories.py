@@ -78,8 +78,10 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
                 return torch.overrides.handle_torch_function(factory, (), *args, **kwargs)
             return _on_device(name, original, args, kwargs)
         generator = kwargs.get("generator")
-        if checks.is_simulated_generator(generator) and (
-            device is not None or not torch._C._len_torch_function_stack()
+        if (
+            checks.is_simulated_generator(generator)
+            and (device is not None or not torch._C._len_torch_function_stack())
+            and not any(is_simulated(value) for value in args)
         ):
             checks.generator(generator, None)
         if name in _FROM_HOST and args and (device is not None or name == "tensor"):

@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, runtime, tensor
+from . import checks, random, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -415,8 +415,7 @@ class Operator:
     def _reserve(self, raw: list[Any], raw_kwargs: dict[str, Any], device: Device) -> None:
         """Take this launch's part of the random numbers."""
         generator = raw_kwargs.get("generator")
-        if generator is None:
-            generator = device.generator
+        generator = device.generator if generator is None else random.learners(generator)
         checks.generator(generator, device)
         raw_kwargs["generator"] = generator.reserve()
         if not self.takes_generator:
