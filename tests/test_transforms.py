@@ -141,3 +141,21 @@ def test_a_class_of_the_learners_own_hears_of_functions() -> None:
     biased = F.scaled_dot_product_attention(query, query, query, causal_lower_right(4, 4))
     causal = F.scaled_dot_product_attention(query, query, query, is_causal=True)
     torch.testing.assert_close(biased, causal)
+
+
+def test_a_mode_that_computes_is_not_told_of_the_simulators_own_work() -> None:
+    norms = []
+
+    class Norms(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(
+            self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            result = function(*args, **(kwargs or {}))
+            norms.append(result.detach().double().norm().item())  # not to be had of meta tensors
+            return result
+
+    with Norms():
+        x = torch.ones(4, device="cuda")
+        y = torch.ones_like(x, device="cuda") + x.cuda(0).cpu().cuda()
+    assert norms[-1] == 4.0
+    assert y.is_cuda

@@ -14,7 +14,7 @@ import torch
 from . import checks, pinned, runtime
 from .device import Device, Task
 from .operators import aten, handles
-from .tensor import Tensor, geometry, is_simulated, wrap
+from .tensor import Tensor, geometry, is_simulated, unheard, wrap
 
 
 class _ToCopy(torch.autograd.Function):
@@ -76,6 +76,7 @@ def _with_index(device: torch.device) -> torch.device:
     return device
 
 
+@unheard
 def transfer(
     source: torch.Tensor,
     device: torch.device,

@@ -18,7 +18,7 @@ from .copy import empty, plain, to
 from .cost import kernel_time
 from .device import Device
 from .kernel import Kernel
-from .tensor import Tensor, is_simulated, wraps_simulated
+from .tensor import Tensor, is_simulated, unheard, wraps_simulated
 
 #: Functions that take their values from Python or the host.
 _FROM_HOST = {"tensor", "as_tensor", "asarray"}
@@ -106,6 +106,7 @@ def _to_host(data: Any, device: torch.device | None) -> Any:
     return data
 
 
+@unheard
 def _on_device(
     name: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> torch.Tensor:
@@ -207,7 +208,13 @@ def make_like(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             return original(*args, **kwargs)
         if wraps_simulated(like) and (device is None or device == like.device):
             return original(*args, **dict(kwargs, device=None))  # C++ asks the tensor inside
-        device = device or like.device
+        return on_device(device or like.device, like, args, kwargs)
+
+    @unheard
+    def on_device(
+        device: torch.device, like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> torch.Tensor:
+        pin = kwargs.pop("pin_memory", False)
         kwargs.pop("input", None)
         rest = args[1:]
         generator = kwargs.pop("generator", None)

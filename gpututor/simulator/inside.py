@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import checks, factories, runtime
 from .copy import empty
 from .device import Device
 from .operators import aten, run
-from .tensor import Tensor, inner, is_simulated
+from .tensor import Tensor, inner, is_simulated, unheard
 
 _node = torch._C._current_autograd_node
 
@@ -86,8 +86,7 @@ class Inside(TorchDispatchMode):
                 self._simulated = True
                 return _run(func, args, kwargs)
         if self._makes(func, kwargs):
-            with _disable_current_modes():
-                return self._make(func, args, kwargs)
+            return self._make(func, args, kwargs)
         if any(is_simulated(value) for value in pytree.tree_leaves(kwargs)):
             return _run(func, args, kwargs)
         self._simulated = self._simulated and not args
@@ -101,6 +100,7 @@ class Inside(TorchDispatchMode):
         # In a backward pass that crosses devices: where the operator before this one ran.
         return not self._backward or (self._simulated and _node() is not None)
 
+    @unheard
     def _make(self, func: Any, args: Any, kwargs: Any) -> Tensor:
         kept = {
             name: value for name, value in kwargs.items() if name not in ("device", "pin_memory")

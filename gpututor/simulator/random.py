@@ -37,7 +37,7 @@ class Generator(torch._C.Generator):
     def __new__(cls, device: torch.device) -> Generator:  # noqa: D102
         self: Generator = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
         self._seed, self._offset, self._device = DEFAULT_SEED, 0, device
-        _known[self._cdata] = self
+        _known[self._cdata] = self  # type: ignore[attr-defined]
         return self
 
     def __init__(self, device: torch.device) -> None:
@@ -112,7 +112,7 @@ class Generator(torch._C.Generator):
 _known: weakref.WeakValueDictionary[int, Generator] = weakref.WeakValueDictionary()
 
 
-def learners(generator: torch._C.Generator) -> torch._C.Generator:
+def learners(generator: Any) -> Any:
     """Return the generator that the learner made: C++ hands on another object for it."""
     return _known.get(generator._cdata, generator)
 

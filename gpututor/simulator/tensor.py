@@ -9,10 +9,13 @@ that can be asked from Python is answered here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import runtime
 from .errors import StoppedError
@@ -315,6 +318,22 @@ def inner(value: Any) -> Any:
 def wraps_simulated(value: Any) -> bool:
     """Tell whether `value` is a wrapper of ``torch.func`` around a simulated tensor."""
     return isinstance(value, torch.Tensor) and _is_wrapped(value) and is_simulated(inner(value))
+
+
+_Work = TypeVar("_Work", bound=Callable[..., Any])
+
+
+def unheard(function: _Work) -> _Work:
+    """Keep the work of `function` from dispatch modes: it is the simulator's, not the learner's."""
+
+    @functools.wraps(function)
+    def work(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_dispatch_stack():
+            return function(*args, **kwargs)
+        with _disable_current_modes():
+            return function(*args, **kwargs)
+
+    return work  # type: ignore[return-value]
 
 
 def check_alive(tensor: Tensor) -> None:
