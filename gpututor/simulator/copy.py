@@ -148,7 +148,7 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
     end = device.launch(
         stream,
         seconds,
-        Task(device, "copy_", lambda: to_raw.copy_(from_raw)),
+        Task(device, "copy_", lambda: _write(to_raw, from_raw)),
         resource=device.copies_in if inward else device.copies_out,
         copies=True,
     )
@@ -158,6 +158,12 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
         if not non_blocking:
             simulation.warn_of_wait()
         device.wait(end)
+
+
+def _write(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy as the device does, which asks nothing about inference mode."""
+    with torch.inference_mode(target.is_inference()):
+        target.copy_(source)
 
 
 def _peer(target: Tensor, source: Tensor) -> None:

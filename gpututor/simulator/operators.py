@@ -27,6 +27,9 @@ _SMALL = 1 << 16  # elements of a call that is tried on the host first
 _REFUSED = re.compile(r"not implemented for|not support|xpected|should|must|specified|negative int")
 _backward_node = torch._C._current_autograd_node
 
+_has_kernel: Callable[..., bool] = torch._C._dispatch_has_kernel_for_dispatch_key
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 _WAITING = {aten.equal.default, aten._linalg_check_errors.default, aten.bincount.default}
@@ -153,6 +156,9 @@ class Operator:
             handler = _foreach
         if torch.Tag.inplace_view in func.tags:
             self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
+        elif _has_kernel(func.name(), _COMPOSITE):
+            # Below autograd, as in inference mode, PyTorch hands these on whole.
+            self.plain_run = lambda args, kwargs: func.decompose(*args, **kwargs)
         else:
             self.plain_run = self.view if self.is_view else self.kernel
         self.run = self.plain_run

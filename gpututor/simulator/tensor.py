@@ -290,9 +290,15 @@ def wrap_view(raw: torch.Tensor, base: Tensor) -> Tensor:
     spec = geometry(tuple(raw.shape), raw.stride(), raw.dtype, base._geometry.device)
     block = base._block
     offset = raw.storage_offset() - block.first(raw.dtype)
-    tensor: Tensor = _make_wrapper(
-        Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
-    )
+    if torch.is_inference_mode_enabled() == base.is_inference():
+        tensor = _make_wrapper(
+            Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
+        )
+    else:  # a view is of inference mode where its base is
+        with torch.inference_mode(base.is_inference()):
+            tensor = _make_wrapper(
+                Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
+            )
     tensor._raw = raw
     tensor._block = block
     tensor._geometry = spec
