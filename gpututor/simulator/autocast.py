@@ -12,7 +12,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from .tensor import is_simulated
+from .tensor import inner, is_simulated
 
 # fmt: off
 #: Functions that run in the lower precision.
@@ -61,7 +61,7 @@ BANNED_TEXT = (
 
 
 def _eligible(value: Any) -> bool:
-    return is_simulated(value) and value.is_floating_point() and value.dtype != torch.float64
+    return is_simulated(inner(value)) and value.is_floating_point() and value.dtype != torch.float64
 
 
 class Autocast(TorchFunctionMode):

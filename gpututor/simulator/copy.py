@@ -14,7 +14,7 @@ import torch
 from . import checks, pinned, runtime
 from .device import Device, Task
 from .operators import aten, handles
-from .tensor import Tensor, geometry, is_simulated, wrap
+from .tensor import Tensor, geometry, is_simulated, unheard, wrap
 
 
 class _ToCopy(torch.autograd.Function):
@@ -76,6 +76,7 @@ def _with_index(device: torch.device) -> torch.device:
     return device
 
 
+@unheard
 def transfer(
     source: torch.Tensor,
     device: torch.device,
@@ -147,7 +148,7 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
     end = device.launch(
         stream,
         seconds,
-        Task(device, "copy_", lambda: to_raw.copy_(from_raw)),
+        Task(device, "copy_", lambda: _write(to_raw, from_raw)),
         resource=device.copies_in if inward else device.copies_out,
         copies=True,
     )
@@ -157,6 +158,12 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
         if not non_blocking:
             simulation.warn_of_wait()
         device.wait(end)
+
+
+def _write(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy as the device does, which asks nothing about inference mode."""
+    with torch.inference_mode(target.is_inference()):
+        target.copy_(source)
 
 
 def _peer(target: Tensor, source: Tensor) -> None:

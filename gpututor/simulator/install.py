@@ -35,6 +35,7 @@ from . import (
     runtime,
     storage,
     tensor,
+    transforms,
 )
 from .errors import NotSimulatedError
 from .event import Event, GenericEvent
@@ -198,6 +199,12 @@ def _install(simulation: Simulation) -> None:
                 change(owner, name, inside.composite(getattr(owner, name)))
     for module in (torch.autograd, torch.autograd.graph):
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
+    for name in ("device", "is_cuda", "is_cpu"):
+        change(torch.Tensor, name, transforms.answering(name, getattr(torch.Tensor, name)))
+    change(torch.Tensor, "get_device", transforms.get_device(torch.Tensor.get_device))
+    for name in ("enter_dual_level", "exit_dual_level"):
+        original = getattr(torch.autograd.forward_ad, name)
+        change(torch.autograd.forward_ad, name, getattr(transforms, name)(original))
     for owner in (torch, torch.Tensor):
         change(owner, "tensor_split", methods.tensor_split(owner.tensor_split))
     # The fast path of attention layers makes nested tensors, which are not simulated.

@@ -18,7 +18,7 @@ from .copy import replace
 from .copy import to as copy_to
 from .errors import NotSimulatedError
 from .factories import simulated_device, wanted_device
-from .tensor import Tensor, check_alive, is_simulated
+from .tensor import Tensor, check_alive, inner, is_simulated, wraps_simulated
 
 _TYPES = {
     "Float": torch.float32,
@@ -68,6 +68,8 @@ def _move(tensor: torch.Tensor, wanted: dict[str, Any]) -> torch.Tensor:
     device = wanted["device"] or tensor.device
     if device.type == "cuda":
         device = simulated_device(device).torch_device
+    if inner(tensor) is not tensor and device != tensor.device:
+        raise NotSimulatedError("a move to another device inside a transform of torch.func")
     memory_format = wanted.get("memory_format") or torch.preserve_format
     return copy_to(
         tensor,
@@ -90,7 +92,8 @@ def to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             if not names_device:
                 return original(self, *args, **kwargs)
         wanted = _wanted(args, kwargs)
-        if not is_simulated(self) and (wanted["device"] is None or wanted["device"].type != "cuda"):
+        on_host = not is_simulated(self) and not wraps_simulated(self)
+        if on_host and (wanted["device"] is None or wanted["device"].type != "cuda"):
             return original(self, *args, **kwargs)
         return _move(self, wanted)
 
@@ -128,7 +131,7 @@ def cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def cpu(
         self: torch.Tensor, memory_format: torch.memory_format = torch.preserve_format
     ) -> torch.Tensor:
-        if not is_simulated(self):
+        if not is_simulated(self) and not wraps_simulated(self):
             return original(self, memory_format=memory_format)
         wanted = {"device": torch.device("cpu"), "dtype": None, "memory_format": memory_format}
         return _move(self, wanted)

@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, runtime, tensor
+from . import checks, random, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -26,6 +26,9 @@ aten = torch.ops.aten
 _SMALL = 1 << 16  # elements of a call that is tried on the host first
 _REFUSED = re.compile(r"not implemented for|not support|xpected|should|must|specified|negative int")
 _backward_node = torch._C._current_autograd_node
+
+_has_kernel: Callable[..., bool] = torch._C._dispatch_has_kernel_for_dispatch_key
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
@@ -153,6 +156,9 @@ class Operator:
             handler = _foreach
         if torch.Tag.inplace_view in func.tags:
             self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
+        elif _has_kernel(func.name(), _COMPOSITE):
+            # Below autograd, as in inference mode, PyTorch hands these on whole.
+            self.plain_run = lambda args, kwargs: func.decompose(*args, **kwargs)
         else:
             self.plain_run = self.view if self.is_view else self.kernel
         self.run = self.plain_run
@@ -417,8 +423,7 @@ class Operator:
     def _reserve(self, raw: list[Any], raw_kwargs: dict[str, Any], device: Device) -> None:
         """Take this launch's part of the random numbers."""
         generator = raw_kwargs.get("generator")
-        if generator is None:
-            generator = device.generator
+        generator = device.generator if generator is None else random.learners(generator)
         checks.generator(generator, device)
         raw_kwargs["generator"] = generator.reserve()
         if not self.takes_generator:
