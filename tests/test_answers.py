@@ -367,6 +367,130 @@ def by_hiding_the_launches(work: Callable[[], None]) -> bool:
 
     seconds(False)
     return seconds(True) < 0.75 * seconds(False)
+# -- 03-race ---------------------------------------------------------------------------------
+
+
+def answer_to_race(
+    before: bool = True, after: bool = True, streams: int = 2, chained: bool = False
+) -> Callable[..., torch.Tensor]:
+    """Return an answer with or without the waits before and after, or without overlap."""
+
+    def both(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+        current = torch.cuda.current_stream()
+        one, two = torch.cuda.Stream(), torch.cuda.Stream()
+        two = two if streams == 2 else one
+        if before:
+            one.wait_stream(current)
+            two.wait_stream(current)
+        with torch.cuda.stream(one):
+            a = left(x)
+        if chained:
+            two.wait_stream(one)
+        with torch.cuda.stream(two):
+            b = right(x)
+        if after:
+            current.wait_stream(one)
+            current.wait_stream(two)
+        return a + b
+
+    return both
+
+
+def only_one_side_waited_for(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    current, two = torch.cuda.current_stream(), torch.cuda.Stream()
+    two.wait_stream(current)
+    with torch.cuda.stream(two):
+        b = right(x)
+    return left(x) + b + 0 * x
+
+
+def the_host_waits(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    torch.cuda.synchronize()
+    result = answer_to_race()(x, left, right)
+    torch.cuda.synchronize()
+    return result
+
+
+def with_one_stream_and_events(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    side, ready, done = torch.cuda.Stream(), torch.cuda.Event(), torch.cuda.Event()
+    ready.record()
+    with torch.cuda.stream(side):
+        side.wait_event(ready)
+        b = right(x)
+        done.record()
+    a = left(x)  # on the current stream
+    torch.cuda.current_stream().wait_event(done)
+    return a + b
+
+
+# -- 03-pipeline -----------------------------------------------------------------------------
+
+
+def in_chunks(chunks: int, streams: int = 3, joined: bool = True) -> Callable[..., None]:
+    """Return an answer in so many chunks on so many streams."""
+
+    def pipeline(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+        current = torch.cuda.current_stream()
+        used = [torch.cuda.Stream() for _ in range(streams)]
+        device = torch.empty_like(host, device="cuda")
+        for stream in used:
+            stream.wait_stream(current)
+        parts = zip(host.chunk(chunks), device.chunk(chunks), back.chunk(chunks), strict=True)
+        for number, (source, values, target) in enumerate(parts):
+            with torch.cuda.stream(used[number % streams]):
+                values.copy_(source, non_blocking=True)
+                work(values)
+                target.copy_(values, non_blocking=True)
+        for stream in used if joined else ():
+            current.wait_stream(stream)
+
+    return pipeline
+
+
+def a_stream_for_each_part(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    current = torch.cuda.current_stream()
+    into, out = torch.cuda.Stream(), torch.cuda.Stream()
+    device = torch.empty_like(host, device="cuda")
+    into.wait_stream(current)
+    parts = zip(host.chunk(12), device.chunk(12), back.chunk(12), strict=True)
+    for source, values, target in parts:
+        with torch.cuda.stream(into):
+            values.copy_(source, non_blocking=True)
+            arrived = into.record_event()
+        current.wait_event(arrived)
+        work(values)
+        out.wait_stream(current)
+        with torch.cuda.stream(out):
+            target.copy_(values, non_blocking=True)
+    current.wait_stream(out)
+
+
+def a_stream_for_each_part_without_waits(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    into, out = torch.cuda.Stream(), torch.cuda.Stream()
+    device = torch.empty_like(host, device="cuda")
+    parts = zip(host.chunk(8), device.chunk(8), back.chunk(8), strict=True)
+    for source, values, target in parts:
+        with torch.cuda.stream(into):
+            values.copy_(source, non_blocking=True)
+        work(values)
+        with torch.cuda.stream(out):
+            target.copy_(values, non_blocking=True)
+    torch.cuda.synchronize()
+
+
+def in_one_piece(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    device = host.to("cuda", non_blocking=True)
+    work(device)
+    back.copy_(device, non_blocking=True)
+
+
+def work_on_the_host(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    work(back.copy_(host))
+
+
+# -- 03-explain ------------------------------------------------------------------------------
+
+CAUSES = {"A": "slow host", "B": "pageable memory", "C": "full GPU", "D": "one stream"}
 
 
 WRONG = [
@@ -452,6 +576,30 @@ WRONG = [
     ("04-launch-bound", lambda work: True, "True"),
     ("04-launch-bound", lambda work: False, "False"),
     ("04-launch-bound", lambda work: 0.5, "0.5"),
+    ("03-race", answer_to_race(False, False), "20 of 20 results were wrong"),
+    ("03-race", answer_to_race(before=False), "20 of 20 results were wrong"),
+    ("03-race", answer_to_race(after=False), "20 of 20 results were wrong"),
+    ("03-race", only_one_side_waited_for, "results were wrong"),
+    ("03-race", answer_to_race(streams=1), "for 0% of their time"),
+    ("03-race", answer_to_race(chained=True), "for 0% of their time"),
+    ("03-race", lambda x, left, right: left(x) + right(x), "for 0% of their time"),
+    ("03-race", the_host_waits, "the host had waited"),
+    ("03-race", lambda x, left, right: 5 * x, "0 and 0 calls"),
+    ("03-race", lambda x, left, right: 1.0, "1.0"),
+    ("03-race", lambda x, left, right: None, "still to be written"),
+    ("03-pipeline", in_one_piece, "times as long, at best"),
+    ("03-pipeline", in_chunks(4), "times as long, at best"),
+    ("03-pipeline", in_chunks(64), "times as long, at best"),
+    ("03-pipeline", in_chunks(12, streams=1), "times as long, at best"),
+    ("03-pipeline", in_chunks(12, joined=False), "numbers in back were wrong"),
+    ("03-pipeline", a_stream_for_each_part_without_waits, "numbers in back were wrong"),
+    ("03-pipeline", work_on_the_host, "on cpu"),
+    ("03-pipeline", lambda host, back, work: None, "still to be written"),
+    ("03-explain", lambda: CAUSES | {"C": "one stream"}, "the timeline of C does not show that"),
+    ("03-explain", lambda: CAUSES | {"A": "magic"}, "'magic' for A"),
+    ("03-explain", lambda: {"A": "slow host"}, "none for B and C and D"),
+    ("03-explain", lambda: "slow host", "slow host"),
+    ("03-explain", lambda: None, "still to be written"),
 ]
 RIGHT = [
     ("01-pick-device", as_torch_devices),
@@ -464,6 +612,10 @@ RIGHT = [
     ("04-benchmark", events_benchmark),
     ("04-hidden-waits", everything_at_once),
     ("04-launch-bound", by_hiding_the_launches),
+    ("03-race", with_one_stream_and_events),
+    ("03-pipeline", in_chunks(10, streams=4)),
+    ("03-pipeline", a_stream_for_each_part),
+    ("03-explain", lambda: dict(reversed(CAUSES.items()))),
 ]
 
 

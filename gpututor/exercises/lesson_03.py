@@ -52,7 +52,9 @@ def _check_race(answer: Any) -> str:
     cycles = _cycles(0.01)
     right_ones, shares, waited = 0, [], 0
     for number in range(1, TRIES + 1):
+        # The longer half takes turns: whichever is not waited for is then late.
         left, right = _Half(2, cycles), _Half(3, cycles)
+        (left if number % 2 else right).cycles *= 2
         origin, x = torch.cuda.Event(enable_timing=True), torch.zeros(1000, device="cuda")
         torch.cuda.synchronize()
         origin.record()
@@ -109,6 +111,9 @@ class _Work:
         self.longest = max(copy_in, copy_out, transfer.seconds(lambda: self(device), 3))
 
     def __call__(self, values: torch.Tensor) -> None:
+        if not (isinstance(values, torch.Tensor) and values.is_cuda):
+            where = f"on {values.device}" if isinstance(values, torch.Tensor) else f"{values!r:.60}"
+            raise Wrong("work(values) with a tensor on the GPU", where)
         for _ in range(self.kernels):
             values.neg_()
 
