@@ -162,7 +162,10 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
 
 def _write(target: torch.Tensor, source: torch.Tensor) -> None:
     """Copy as the device does, which asks nothing about inference mode."""
-    with torch.inference_mode(target.is_inference()):
+    if target.is_inference():
+        with torch.inference_mode():
+            target.copy_(source)
+    else:
         target.copy_(source)
 
 

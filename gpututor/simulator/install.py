@@ -25,6 +25,7 @@ from . import (
     collectives,
     factories,
     inside,
+    lazy,
     methods,
     operators,
     pinned,
@@ -202,6 +203,15 @@ def _install(simulation: Simulation) -> None:
     for name in ("device", "is_cuda", "is_cpu"):
         change(torch.Tensor, name, transforms.answering(name, getattr(torch.Tensor, name)))
     change(torch.Tensor, "get_device", transforms.get_device(torch.Tensor.get_device))
+    mixin = lazy.Mixin
+    moves = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
+    change(mixin, "_allowed_methods", [*mixin._allowed_methods, *moves])
+    change(mixin, "materialize", lazy.materialize(mixin.materialize))
+    change(mixin, "data", lazy.data(torch.Tensor.data))
+    change(mixin, "device", property(lazy.device))
+    change(mixin, "is_cuda", property(lambda value: value.device.type == "cuda"))
+    for kind in lazy.KINDS:
+        change(kind, "__new__", lazy.new(kind.__new__))
     for name in ("enter_dual_level", "exit_dual_level"):
         original = getattr(torch.autograd.forward_ad, name)
         change(torch.autograd.forward_ad, name, getattr(transforms, name)(original))
