@@ -94,6 +94,7 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
 
     @bind("_cuda_init")
     def init() -> None:
+        simulation.settings.read_environment()
         simulation.initialized = True
         torch.cuda.default_generators = tuple(device.generator for device in devices)  # type: ignore[assignment]
 
@@ -210,7 +211,7 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
             device.memory.empty_cache()
 
     bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(
-        lambda index: memory(index).statistics()
+        lambda index: memory(index).stats()
     )
     bind("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")(
         lambda index: memory(index).reset_peak()
@@ -226,11 +227,9 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
             raise RuntimeError(
                 f"Allocator not initialized for device {chr(index)}: did you call init?"
             )
-        allocator = memory(index)
-        allocator.fraction = float(fraction)
-        allocator.limit = int(allocator.capacity * fraction)
+        memory(index).fraction = float(fraction)
 
-    bind("_cuda_getMemoryFraction")(lambda index: memory(index).fraction)
+    bind("_cuda_getMemoryFraction")(lambda index: memory(index).limit / memory(index).capacity)
 
     @bind("_cuda_memorySnapshot")
     def snapshot(pool: Any = None) -> dict[str, Any]:

@@ -1,0 +1,234 @@
+"""What a caching allocator deals in: segments, their pieces, and the blocks that tensors hold."""
+
+from __future__ import annotations
+
+import bisect
+import mmap
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from .device import Device, StreamState
+
+ROUND = 512  # bytes; every block's size and address is a multiple of it
+_NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which Python's mmap names from 3.12 on
+
+
+class AddressSpace:
+    """The addresses of one device: a new range gets the lowest that are free.
+
+    They are the simulator's own, so that a program gets the same ones in every run.
+    """
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self._taken: list[tuple[int, int]] = []  # (start, end), in order
+
+    def take(self, size: int) -> int:
+        """Return the address of `size` free bytes."""
+        address, place = self._first, 0
+        for place, (start, end) in enumerate(self._taken):
+            if start - address >= size:
+                break
+            address = end
+        else:
+            place = len(self._taken)
+        self._taken.insert(place, (address, address + size))
+        return address
+
+    def give_back(self, address: int) -> None:
+        """Free what `take` returned."""
+        place = bisect.bisect_left(self._taken, (address, 0))
+        del self._taken[place]
+
+    def keep_only(self, ranges: list[tuple[int, int]]) -> None:
+        """Free all addresses but those of `ranges`, pairs of address and size."""
+        self._taken = sorted((address, address + size) for address, size in ranges)
+
+
+class Segment:
+    """One host buffer that stands for one ``cudaMalloc``.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    stream : int
+        The stream whose requests it serves.
+    small : bool
+        Whether it belongs to the pool of small requests.
+    first : Piece
+        Its first piece.
+    """
+
+    __slots__ = (
+        "_bases",
+        "address",
+        "device",
+        "first",
+        "frames",
+        "shift",
+        "size",
+        "small",
+        "storage",
+        "stream",
+    )
+
+    first: Piece
+
+    def __init__(self, device: Device, address: int, size: int, stream: int, small: bool) -> None:
+        self.device = device
+        self.address = address
+        self.size = size
+        self.stream = stream
+        self.small = small
+        self.frames: Any = None
+        self.storage = _host_buffer(size + ROUND)
+        # A dtype's elements start at multiples of its size, as on CUDA.
+        self.shift = -self.storage.data_ptr() % ROUND
+        self._bases: dict[torch.dtype, torch.Tensor] = {}
+        self.first = Piece(self, 0, size)
+
+    def base(self, dtype: torch.dtype) -> torch.Tensor:
+        """Return the whole segment as a flat CPU tensor of `dtype`, to take views of."""
+        base = self._bases.get(dtype)
+        if base is None:
+            with torch._C.DisableTorchFunction():
+                flat = torch.empty(0, dtype=dtype, device="cpu")
+                first = self.shift // dtype.itemsize
+                base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
+            self._bases[dtype] = base
+        return base
+
+
+def _host_buffer(size: int) -> torch.UntypedStorage:
+    """Return `size` bytes of the host; pages never written to cost nothing."""
+    try:
+        return torch.UntypedStorage(size, device="cpu")
+    except RuntimeError:
+        if sys.platform != "linux":
+            raise
+    # More than the host has at all. Most of it will never be touched.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    with torch._C.DisableTorchFunction():
+        values = torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
+    return values.untyped_storage()
+
+
+class Piece:
+    """A stretch of a segment: in use, waiting for other streams, or free in its pool.
+
+    Attributes
+    ----------
+    requested : int
+        Bytes asked for, before rounding.
+    uses : list of StreamState or None
+        Other streams that use it: ``Tensor.record_stream``.
+    events : list of (StreamState, float) or None
+        Set when it is freed: how far each of those streams must come before it is free.
+    age : int
+        How many searches its pool had seen when it became free.
+    frames : list of dict or None
+        Where it was allocated, if the memory history says so.
+    """
+
+    __slots__ = (
+        "age",
+        "events",
+        "frames",
+        "free",
+        "next",
+        "offset",
+        "previous",
+        "requested",
+        "segment",
+        "size",
+        "uses",
+        "watch",
+    )
+
+    def __init__(self, segment: Segment, offset: int, size: int) -> None:
+        self.segment = segment
+        self.offset = offset
+        self.size = size
+        self.free = True
+        self.requested = 0
+        self.age = 0
+        self.previous: Piece | None = None
+        self.next: Piece | None = None
+        self.uses: list[StreamState] | None = None
+        self.events: list[tuple[StreamState, float]] | None = None
+        self.frames: Any = None
+        self.watch: Any = None
+
+    @property
+    def address(self) -> int:
+        """The address of its first byte."""
+        return self.segment.address + self.offset
+
+    @property
+    def split(self) -> bool:
+        """Whether its segment has other pieces."""
+        return self.previous is not None or self.next is not None
+
+    def note_events(self, _: Any = None) -> None:
+        """Remember how far the other streams that use it must come, from now on."""
+        self.events = [(stream, stream.end) for stream in self.uses or ()]
+
+
+class Block:
+    """The storage of a simulated tensor and of all its views; freed when they are gone.
+
+    Attributes
+    ----------
+    nbytes : int
+        Bytes asked for.
+    written : float
+        Simulated time at which the last launched operator that writes it ends.
+    """
+
+    __slots__ = ("__weakref__", "nbytes", "piece", "written")
+
+    def __init__(self, piece: Piece | None, nbytes: int) -> None:
+        self.piece = piece
+        self.nbytes = nbytes
+        self.written = 0.0
+
+    def used_on(self, stream: StreamState) -> None:
+        """Do not hand it out again before what `stream` has queued by its freeing is done."""
+        piece = self.piece
+        if piece is None:
+            return
+        segment = piece.segment
+        if stream.device is segment.device and stream.stream_id == segment.stream:
+            return
+        if piece.uses is None:
+            piece.uses = [stream]
+            piece.watch = weakref.ref(self, piece.note_events)
+        elif stream not in piece.uses:
+            piece.uses.append(stream)
+
+    @property
+    def address(self) -> int:
+        """The address of its first byte; 0 for an empty one."""
+        return 0 if self.piece is None else self.piece.address
+
+    def first(self, dtype: torch.dtype) -> int:
+        """Return where it begins in its segment's host buffer, in elements of `dtype`."""
+        piece = self.piece
+        return 0 if piece is None else (piece.segment.shift + piece.offset) // dtype.itemsize
+
+    def view(
+        self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, offset: int = 0
+    ) -> torch.Tensor:
+        """Return the CPU tensor of this geometry over the block; `offset` in elements."""
+        piece = self.piece
+        if piece is None:
+            with torch._C.DisableTorchFunction():
+                return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
+        return piece.segment.base(dtype).as_strided(
+            size, stride, (piece.segment.shift + piece.offset) // dtype.itemsize + offset
+        )
