@@ -39,8 +39,8 @@ SMALL_SEGMENT = 2 << 20
 LARGE_SEGMENT = 20 << 20
 LARGE_MINIMUM = 10 << 20  # from here on a segment holds one request
 LARGE_ROUND = 2 << 20
-_FIRST_ADDRESS = 0x7F00_0000_0000  # where the driver's addresses begin on Linux, about
-_ADDRESSES = 1 << 41  # for each device: twice the largest memory
+_LAST_ADDRESS = 0x7F00_0000_0000  # where the driver's addresses end on Linux, about
+_ADDRESSES = 1 << 40  # for each device: the largest memory
 
 _Entry = tuple[int, int, int, Piece]  # a free piece: size, address, a number, the piece
 
@@ -87,7 +87,8 @@ class Allocator:
         self._pools: defaultdict[tuple[int, bool], list[_Entry]] = defaultdict(list)
         self._searches = {True: 0, False: 0}  # by small?: how old a free piece is counts in these
         self._order = itertools.count()
-        self._addresses = AddressSpace(_FIRST_ADDRESS + device.index * _ADDRESSES)
+        end = _LAST_ADDRESS - device.index * _ADDRESSES
+        self._addresses = AddressSpace(end - _ADDRESSES, end)
 
     # -- allocating --------------------------------------------------------------------------
 
@@ -237,7 +238,8 @@ class Allocator:
 
     def _grow(self, size: int, stream: int, small: bool) -> Piece:
         wanted = segment_size(size)
-        segment = Segment(self._device, self._addresses.take(wanted), wanted, stream, small)
+        address = self._addresses.take(wanted, small)
+        segment = Segment(self._device, address, wanted, stream, small)
         self._segments[segment.address] = segment
         for tally in self.statistics.of[small]:
             tally.segment.rise(1)
@@ -453,8 +455,9 @@ class Allocator:
     def _apart(self, nbytes: int, stream: int) -> Block:
         """Return a block in a segment of its own; the next change counts it."""
         size = self.rounded(nbytes)
-        wanted = segment_size(size)
-        segment = Segment(self._device, self._addresses.take(wanted), wanted, stream, size <= SMALL)
+        wanted, small = segment_size(size), size <= SMALL
+        address = self._addresses.take(wanted, small)
+        segment = Segment(self._device, address, wanted, stream, small)
         segment.first.free = False
         segment.first.requested = nbytes
         self._segments[segment.address] = segment

@@ -18,24 +18,34 @@ _NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which Python's mmap names from 3
 
 
 class AddressSpace:
-    """The addresses of one device: a new range gets the lowest that are free.
+    """The addresses of one device: small ranges from the bottom up, large ones from the top down.
 
-    They are the simulator's own, so that a program gets the same ones in every run.
+    They are the simulator's own, so that a program gets the same ones in every run. Which of two
+    free blocks of one size is taken depends on them. This order is the one that the recorded
+    traces of a real GPU agree with; the driver documents none.
     """
 
-    def __init__(self, first: int) -> None:
-        self._first = first
+    def __init__(self, start: int, end: int) -> None:
+        self._start, self._end = start, end
         self._taken: list[tuple[int, int]] = []  # (start, end), in order
 
-    def take(self, size: int) -> int:
+    def take(self, size: int, small: bool) -> int:
         """Return the address of `size` free bytes."""
-        address, place = self._first, 0
-        for place, (start, end) in enumerate(self._taken):
-            if start - address >= size:
-                break
-            address = end
+        place = len(self._taken)
+        if small:
+            address, place = self._start, 0
+            for start, end in self._taken:
+                if start - address >= size:
+                    break
+                address = end
+                place += 1
         else:
-            place = len(self._taken)
+            address = self._end - size
+            for start, end in reversed(self._taken):
+                if address >= end:
+                    break
+                address = start - size
+                place -= 1
         self._taken.insert(place, (address, address + size))
         return address
 
