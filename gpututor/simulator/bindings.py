@@ -6,12 +6,14 @@ that its checks, its messages and its habits (lazy initialisation, for one) are 
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from . import memory_history
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation
@@ -167,8 +169,6 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         "_cuda_cudaCachingAllocator_raw_alloc",
         "_cuda_cudaCachingAllocator_raw_delete",
         "_cuda_cudaCachingAllocator_enable",
-        "_cuda_record_memory_history",
-        "_cuda_record_memory_history_legacy",
         "_cuda_jiterator_compile_and_launch_kernel",
     ):
         bind(name)(_refusal(f"torch._C.{name}"))
@@ -231,15 +231,67 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
 
     bind("_cuda_getMemoryFraction")(lambda index: memory(index).limit / memory(index).capacity)
 
+    allocators = [device.memory for device in simulation.devices]
+
     @bind("_cuda_memorySnapshot")
-    def snapshot(pool: Any = None) -> dict[str, Any]:
-        segments = [part for device in simulation.devices for part in device.memory.snapshot()]
-        return {
-            "segments": segments,
-            "device_traces": [[] for _ in simulation.devices],
-            "allocator_settings": {},
-            "external_annotations": [],
-        }
+    def snapshot(pool: Any = None, include_traces: bool = True) -> dict[str, Any]:
+        if pool is not None and tuple(pool) != (0, 0):
+            raise NotSimulatedError("a snapshot of a torch.cuda.MemPool")
+        found = memory_history.snapshot(allocators)
+        if not include_traces:
+            found["device_traces"] = [[] for _ in allocators]
+        return found
+
+    @bind("_cuda_record_memory_history")
+    def record_history(
+        enabled: str | None = "all",
+        context: str | None = "all",
+        stacks: str = "all",
+        max_entries: int = sys.maxsize,
+        clear_history: bool = False,
+        compile_context: bool = False,
+        global_record_annotations: bool = False,
+        skip_actions: Any = (),
+        *more: Any,
+    ) -> None:
+        memory_history.check_options(enabled, context, stacks)
+        keep = max_entries if enabled == "all" else 1
+        for allocator in allocators:
+            before = allocator.history
+            allocator.history = None
+            if enabled is not None:
+                history = memory_history.History(context, keep, frozenset(skip_actions or ()))
+                if before is not None and not clear_history:
+                    history.entries.extend(before.entries)
+                allocator.history = history
+
+    @bind("_cuda_record_memory_history_legacy")
+    def record_history_legacy(
+        enabled: bool,
+        record_context: bool = True,
+        trace_alloc_max_entries: int = 1,
+        trace_alloc_record_context: bool = False,
+        record_context_cpp: bool = False,
+        clear_history: bool = False,
+        *more: Any,
+    ) -> None:
+        context = None
+        if enabled and record_context:
+            context = "alloc" if trace_alloc_record_context else "state"
+        entries = trace_alloc_max_entries
+        record_history("all" if enabled else None, context, "all", entries, clear_history)
+
+    bind("_cuda_isHistoryEnabled")(lambda: allocators[0].history is not None)
+    bind("_cuda_setMemoryMetadata")(memory_history.set_metadata)
+    bind("_cuda_getMemoryMetadata")(memory_history.metadata)
+    bind("_cuda_memoryMetadataSupported")(lambda: True)
+    bind("_cuda_allocationTraceback")(
+        lambda address: memory_history.traceback_of(allocators, address)
+    )
+    bind("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings")(
+        simulation.settings.parse
+    )
+    bind("_accelerator_getAllocatorSettings")(lambda: simulation.settings.text)
 
     def mem_get_info(index: int) -> tuple[int, int]:
         allocator = simulation.device(index).memory

@@ -479,11 +479,9 @@ class Allocator:
             self._mend_segment(segment, pieces[segment.address])
             current["segment", segment.small] += 1
             current["reserved_bytes", segment.small] += segment.size
-            part: Piece | None = segment.first
-            while part is not None:
-                for name, amount in _counts(part, id(part) in in_use):
-                    current[name, segment.small] += amount
-                part = part.next
+            for part in segment.pieces():
+                for name, count in _counts(part, id(part) in in_use):
+                    current[name, segment.small] += count
         statistics = self.statistics
         for name in type(statistics.all).__slots__:
             small, large = current[name, True], current[name, False]
@@ -550,6 +548,10 @@ class Allocator:
         with self._lock:
             self.collect()
             return [self._segments[address] for address in sorted(self._segments)]
+
+    def handle(self, stream: int) -> int:
+        """Return the handle of the stream with this id, which is how snapshots name it."""
+        return self._device.stream(stream).handle if stream else 0
 
     def _out_of_memory(self, nbytes: int) -> BaseException:
         reserved = self.reserved()

@@ -113,6 +113,15 @@ class Segment:
             self._bases[dtype] = base
         return base
 
+    def pieces(self) -> list[Piece]:
+        """Return its pieces in order."""
+        found: list[Piece] = []
+        piece: Piece | None = self.first
+        while piece is not None:
+            found.append(piece)
+            piece = piece.next
+        return found
+
 
 def _host_buffer(size: int) -> torch.UntypedStorage:
     """Return `size` bytes of the host; pages never written to cost nothing."""
