@@ -106,18 +106,20 @@ class Allocator:
             return self._apart(nbytes, stream)
         with self._lock:
             if self._changing or self._returned:
-                self.collect()
-            if self._held:
-                self._process_events()
+                self._settle()
             size = self.rounded(nbytes)
             small = size <= SMALL
+            self._changing += 1
+            if self._held:
+                self._process_events()
             piece = self._find(size, stream, small)
             if piece is None:
-                self._make_room(size, nbytes, stream, small)
-                self._changing += 1
+                error = self._make_room(size, stream, small)
+                if error is not None:
+                    self._changing -= 1
+                    raise error
                 piece = self._grow(size, stream, small)
             else:
-                self._changing += 1
                 self._remove(piece)
             self._take(piece, size, nbytes)
             block = self._hand_out(piece, nbytes)
@@ -212,29 +214,24 @@ class Allocator:
         """Return the bytes taken from the device."""
         return self.statistics.all.reserved_bytes.current
 
-    def _make_room(self, size: int, nbytes: int, stream: int, small: bool) -> None:
-        """Give segments back until a new one for `size` fits.
-
-        Raises
-        ------
-        torch.OutOfMemoryError
-            When it does not fit even then.
-        """
+    def _make_room(self, size: int, stream: int, small: bool) -> BaseException | None:
+        """Give segments back until a new one for `size` fits; return what to raise if none does."""
         threshold = self.settings.garbage_collection_threshold
         if threshold and self.fraction is not None:
             self._collect_garbage(int(threshold * self.limit))
         wanted = segment_size(size)
         if self.reserved() + wanted <= self.limit:
-            return
+            return None
         if self._release_oversize(size, stream, small) and self.reserved() + wanted <= self.limit:
-            return
+            return None
         self._release_cached()
         self.statistics.retries += 1
-        if self.reserved() + wanted > self.limit:
-            self.statistics.ooms += 1
-            if self.history is not None:
-                self.history.record("oom", self.capacity - self.reserved(), size, stream)
-            raise self._out_of_memory(nbytes)
+        if self.reserved() + wanted <= self.limit:
+            return None
+        self.statistics.ooms += 1
+        if self.history is not None:
+            self.history.record("oom", self.capacity - self.reserved(), size, stream)
+        return self._out_of_memory(wanted)
 
     def _grow(self, size: int, stream: int, small: bool) -> Piece:
         wanted = segment_size(size)
@@ -254,7 +251,6 @@ class Allocator:
     def _release(self, piece: Piece) -> None:
         """Give the segment of `piece`, a free one that is all of it, back to the host."""
         segment = piece.segment
-        self._changing += 1
         self._remove(piece)
         del self._segments[segment.address]
         self._addresses.give_back(segment.address)
@@ -266,7 +262,6 @@ class Allocator:
             self.statistics.oversize_segments.fall(1)
         if self.history is not None:
             self.history.record("segment_free", segment.address, segment.size, segment.stream)
-        self._changing -= 1
 
     def _collect_garbage(self, threshold: int) -> None:
         """Give back free large segments, those unused for longest first, down to `threshold`."""
@@ -315,8 +310,10 @@ class Allocator:
         if self._changing and self._is_inside():
             return
         with self._lock:
-            self.collect()
+            self._settle()
+            self._changing += 1
             self._release_cached()
+            self._changing -= 1
 
     def _release_cached(self) -> None:
         self._device.finish()
@@ -335,29 +332,32 @@ class Allocator:
         if self._changing and self._is_inside():
             return
         with self._lock:
-            if self._changing:
-                self._mend()
-            returned, live = self._returned, self._live
-            while returned:
-                reference = returned[0]
-                piece = live.get(reference)
-                if piece is not None:
-                    self._changing += 1
-                    if piece.uses is not None:
-                        if piece.events is None:
-                            piece.note_events()
-                        self._held.append(piece)
-                    del live[reference]
-                    self._let_go(piece)
-                    self._changing -= 1
-                returned.popleft()
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._changing:
+            self._mend()
+        returned, live = self._returned, self._live
+        while returned:
+            reference = returned[0]
+            piece = live.get(reference)
+            if piece is not None:
+                self._changing += 1
+                if piece.uses is not None:
+                    if piece.events is None:
+                        piece.note_events()
+                    self._held.append(piece)
+                del live[reference]
+                self._let_go(piece)
+                self._changing -= 1
+            returned.popleft()
 
     def _note_gone(self, reference: weakref.ref[Block]) -> None:
         """Take a block back at once, so that the memory history says where it was let go."""
         self._returned.append(reference)
-        if self._lock.acquire(blocking=False):
+        if not (self._changing and self._is_inside()) and self._lock.acquire(blocking=False):
             try:
-                self.collect()
+                self._settle()
             finally:
                 self._lock.release()
 
@@ -385,10 +385,8 @@ class Allocator:
                 self._end_wait(piece)
 
     def _end_wait(self, piece: Piece) -> None:
-        self._changing += 1
         self._held.remove(piece)
         self._free(piece)
-        self._changing -= 1
 
     def _free(self, piece: Piece) -> None:
         """Put `piece` into its pool, as one with its free neighbours."""
@@ -466,16 +464,18 @@ class Allocator:
 
     def _mend(self) -> None:
         """Make neighbours, pools and current statistics again from what blocks hold."""
-        in_use = {id(piece): piece for piece in self._live.values()}
+        changes = self._changing
+        in_use = {id(piece): piece for piece in list(self._live.values())}
         self._held = [piece for piece in self._held if id(piece) not in in_use]
         waiting = {id(piece): piece for piece in self._held}
         self._held = list(waiting.values())
-        pieces: dict[int, list[Piece]] = {address: [] for address in self._segments}
+        segments = list(self._segments.values())
+        pieces: dict[int, list[Piece]] = {segment.address: [] for segment in segments}
         for piece in (*in_use.values(), *waiting.values()):
             pieces[piece.segment.address].append(piece)
         self._pools.clear()
         current: defaultdict[tuple[str, bool], int] = defaultdict(int)
-        for segment in self._segments.values():
+        for segment in segments:
             self._mend_segment(segment, pieces[segment.address])
             current["segment", segment.small] += 1
             current["reserved_bytes", segment.small] += segment.size
@@ -492,15 +492,13 @@ class Allocator:
             ):
                 counter = getattr(tally, name)
                 counter.change(truth - counter.current)
-        oversize = [piece for piece in in_use.values() if self._is_oversize(piece.size)]
-        segments = [part for part in self._segments.values() if self._is_oversize(part.size)]
-        for counter, found in (
-            (statistics.oversize_allocations, oversize),
-            (statistics.oversize_segments, segments),
+        for counter, sizes in (
+            (statistics.oversize_allocations, [piece.size for piece in in_use.values()]),
+            (statistics.oversize_segments, [segment.size for segment in segments]),
         ):
-            counter.change(len(found) - counter.current)
-        self._addresses.keep_only([(part.address, part.size) for part in self._segments.values()])
-        self._changing = 0
+            counter.change(sum(map(self._is_oversize, sizes)) - counter.current)
+        self._addresses.keep_only([(part.address, part.size) for part in segments])
+        self._changing -= changes
 
     def _mend_segment(self, segment: Segment, pieces: list[Piece]) -> None:
         """Fill the gaps between the pieces in use with free ones, and put those into the pool."""
@@ -527,38 +525,38 @@ class Allocator:
 
     def stats(self) -> dict[str, Any]:
         """Return what ``torch._C._cuda_memoryStats`` returns: nested statistics."""
+        self.collect()
         with self._lock:
-            self.collect()
             return self.statistics.as_dict(self.settings.max_split_size)
 
     def reset_peak(self) -> None:
         """Start the peaks again from the current values."""
+        self.collect()
         with self._lock:
-            self.collect()
             self.statistics.reset_peak()
 
     def reset_accumulated(self) -> None:
         """Start the sums of all that was allocated and freed again from zero."""
+        self.collect()
         with self._lock:
-            self.collect()
             self.statistics.reset_accumulated()
 
     def segments(self) -> list[Segment]:
         """Return the segments by address, once all blocks that are gone are taken back."""
+        self.collect()
         with self._lock:
-            self.collect()
             return [self._segments[address] for address in sorted(self._segments)]
 
     def handle(self, stream: int) -> int:
         """Return the handle of the stream with this id, which is how snapshots name it."""
         return self._device.stream(stream).handle if stream else 0
 
-    def _out_of_memory(self, nbytes: int) -> BaseException:
+    def _out_of_memory(self, wanted: int) -> BaseException:
         reserved = self.reserved()
         allocated = self.statistics.all.allocated_bytes.current
         allowed = "" if self.fraction is None else f"{amount(self.limit)} allowed; "
         return torch.OutOfMemoryError(
-            f"CUDA out of memory. Tried to allocate {amount(self._asked(nbytes))}. "
+            f"CUDA out of memory. Tried to allocate {amount(wanted)}. "
             f"GPU {self._device.index} has a total capacity of {amount(self.capacity)} of which "
             f"{amount(self.capacity - reserved)} is free. Including non-PyTorch memory, this "
             f"process has {amount(reserved)} memory in use. {allowed}Of the allocated memory "
@@ -569,10 +567,6 @@ class Allocator:
             "(https://docs.pytorch.org/docs/stable/notes/cuda.html"
             "#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)"
         )
-
-    def _asked(self, nbytes: int) -> int:
-        """Return what PyTorch says it tried to allocate: the segment."""
-        return segment_size(self.rounded(nbytes))
 
 
 def _by_stream(item: tuple[tuple[int, bool], Any]) -> int:

@@ -61,22 +61,22 @@ class History:
     ) -> list[dict[str, Any]] | None:
         """Keep one event; return the lines of Python that led to it, or None."""
         is_free = action.startswith("free")
-        if self._level >= (3 if is_free else 1):
+        if action != "snapshot" and self._level >= (3 if is_free else 1):
             frames = _frames()
         if action not in self._skipped:
-            self.entries.append(
-                {
-                    "action": action,
-                    "device_free" if action == "oom" else "addr": address,
-                    "size": size,
-                    "stream": stream,
-                    "time_us": time.time_ns() // 1000,
-                    "compile_context": "N/A",
-                    "user_metadata": metadata(),
-                    "pool_id": _POOL,
-                    "frames": (frames or []) if self._level >= 2 else [],
-                }
-            )
+            entry = {
+                "action": action,
+                "device_free" if action == "oom" else "addr": address,
+                "size": size,
+                "stream": stream,
+                "time_us": time.time_ns() // 1000,
+                "compile_context": "N/A",
+                "user_metadata": metadata(),
+                "pool_id": _POOL,
+            }
+            if frames is not None and self._level >= 2:
+                entry["frames"] = frames
+            self.entries.append(entry)
         return frames if self._level else None
 
 

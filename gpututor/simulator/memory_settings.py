@@ -108,7 +108,7 @@ class Settings:
                 tokens.expect(":")
                 tokens.boolean() if _WITHOUT_EFFECT[key] == "bool" else tokens.integer()
             else:
-                raise ValueError(f"Unrecognized key '{key}' in CUDA allocator config.")
+                raise ValueError(f"Unrecognized key '{key}' in Accelerator allocator config.")
             if not tokens.at_end():
                 tokens.expect(",")
 
