@@ -87,8 +87,7 @@ class Allocator:
         self._pools: defaultdict[tuple[int, bool], list[_Entry]] = defaultdict(list)
         self._searches = {True: 0, False: 0}  # by small?: how old a free piece is counts in these
         self._order = itertools.count()
-        end = _LAST_ADDRESS - device.index * _ADDRESSES
-        self._addresses = AddressSpace(end - _ADDRESSES, end)
+        self._addresses = AddressSpace(_LAST_ADDRESS - device.index * _ADDRESSES)
 
     # -- allocating --------------------------------------------------------------------------
 
@@ -235,7 +234,7 @@ class Allocator:
 
     def _grow(self, size: int, stream: int, small: bool) -> Piece:
         wanted = segment_size(size)
-        address = self._addresses.take(wanted, small)
+        address = self._addresses.take(wanted)
         segment = Segment(self._device, address, wanted, stream, small)
         self._segments[segment.address] = segment
         for tally in self.statistics.of[small]:
@@ -454,7 +453,7 @@ class Allocator:
         """Return a block in a segment of its own; the next change counts it."""
         size = self.rounded(nbytes)
         wanted, small = segment_size(size), size <= SMALL
-        address = self._addresses.take(wanted, small)
+        address = self._addresses.take(wanted)
         segment = Segment(self._device, address, wanted, stream, small)
         segment.first.free = False
         segment.first.requested = nbytes

@@ -18,45 +18,68 @@ _NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which Python's mmap names from 3
 
 
 class AddressSpace:
-    """The addresses of one device: small ranges from the bottom up, large ones from the top down.
+    """The addresses of one device, given out as NVIDIA's driver gives them out.
 
-    They are the simulator's own, so that a program gets the same ones in every run. Which of two
-    free blocks of one size is taken depends on them. This order is the one that the recorded
-    traces of a real GPU agree with; the driver documents none.
+    Which of two free blocks of one size is taken depends on them. The driver documents no order.
+    This one was read off 943 addresses of an H200 (driver 580, 30 November 2026), of which it
+    gives 93 %: ranges lie in regions of a multiple of 32 MiB, new regions below the old ones; a
+    range goes into the newest region that has room, where it fits best; an empty region goes.
     """
 
-    def __init__(self, start: int, end: int) -> None:
-        self._start, self._end = start, end
-        self._taken: list[tuple[int, int]] = []  # (start, end), in order
+    _REGION = 32 << 20
+    _CONTEXT = 6 << 20  # what the process's context takes of the first region
 
-    def take(self, size: int, small: bool) -> int:
+    def __init__(self, end: int) -> None:
+        self._end = end
+        first = (end - self._REGION, end - self._REGION + self._CONTEXT)
+        self._context = (first[0], end, [first])
+        #: (start, end, ranges in order) of each region, the newest last
+        self._regions: list[tuple[int, int, list[tuple[int, int]]]] = []
+        self.keep_only([])
+
+    def take(self, size: int) -> int:
         """Return the address of `size` free bytes."""
-        place = len(self._taken)
-        if small:
-            address, place = self._start, 0
-            for start, end in self._taken:
-                if start - address >= size:
-                    break
-                address = end
-                place += 1
-        else:
-            address = self._end - size
-            for start, end in reversed(self._taken):
-                if address >= end:
-                    break
-                address = start - size
-                place -= 1
-        self._taken.insert(place, (address, address + size))
+        for start, end, ranges in reversed(self._regions):
+            holes = []
+            for used, after in (*ranges, (end, end)):
+                if used - start >= size:
+                    holes.append((used - start, start))
+                start = after
+            if holes:
+                address = min(holes)[1]
+                bisect.insort(ranges, (address, address + size))
+                return address
+        needed = -(-size // self._REGION) * self._REGION
+        address = self._end - needed
+        for start, end, _ in sorted(self._regions, reverse=True):
+            if address >= end:
+                break
+            address = start - needed
+        self._regions.append((address, address + needed, [(address, address + size)]))
         return address
 
     def give_back(self, address: int) -> None:
         """Free what `take` returned."""
-        place = bisect.bisect_left(self._taken, (address, 0))
-        del self._taken[place]
+        for place, (start, end, ranges) in enumerate(self._regions):
+            if start <= address < end:
+                del ranges[bisect.bisect_left(ranges, (address, 0))]
+                if not ranges:
+                    del self._regions[place]
+                return
 
     def keep_only(self, ranges: list[tuple[int, int]]) -> None:
         """Free all addresses but those of `ranges`, pairs of address and size."""
-        self._taken = sorted((address, address + size) for address, size in ranges)
+        start, end, first = self._context
+        self._regions = [(start, end, first[:1])]
+        for address, size in sorted(ranges, reverse=True):
+            for low, high, taken in self._regions:
+                if low <= address < high:
+                    bisect.insort(taken, (address, address + size))
+                    break
+            else:
+                low = address // self._REGION * self._REGION
+                high = -(-(address + size) // self._REGION) * self._REGION
+                self._regions.append((low, high, [(address, address + size)]))
 
 
 class Segment:
