@@ -1,8 +1,8 @@
 """Record how a real GPU's caching allocator answers to random requests: run this where there is one.
 
 ``python -m tests.memory_programs.traces OUT.json``. Each trace is made in a process of its own. A
-step is what was asked, with the allocator's statistics after it; `final_segments` is the
-snapshot's structure at the end.
+step is what was asked, with the statistics that it changed, by their place in the list of names;
+`final_segments` is the snapshot's structure at the end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ KINDS: dict[str, tuple[str, int, int, int | None]] = {
     "garbage_split": (
         "garbage_collection_threshold:0.5,max_split_size_mb:30", 100 * MIB, 1, 500 * MIB
     ),
-    "expandable": ("expandable_segments:True", 100 * MIB, 0, None),
-    "expandable_streams": ("expandable_segments:True", 60 * MIB, 2, None),
-    "expandable_limit": ("expandable_segments:True", 60 * MIB, 0, 300 * MIB),
 }
 SEEDS = 3
 
@@ -82,6 +79,7 @@ def record(kind: str, seed: int) -> dict[str, Any]:
     streams = [torch.cuda.default_stream(), *(torch.cuda.Stream() for _ in range(4))]
     tensors: dict[int, torch.Tensor] = {}
     steps = steps_of(kind, seed)
+    before: list[int] = []
     for step in steps:
         op = step["op"]
         if op == "limit":
@@ -108,10 +106,13 @@ def record(kind: str, seed: int) -> dict[str, Any]:
                 tensors[step["id"]].record_stream(streams[step["stream"]])
         else:
             torch.cuda.synchronize()
-        step["after"] = _after()
-        step["addresses"] = [
-            (part["address"], part["total_size"]) for part in torch.cuda.memory_snapshot()
-        ]
+        after = list(torch.cuda.memory_stats().values())
+        step["changed"] = {
+            place: value
+            for place, value in enumerate(after)
+            if value != (before[place] if before else 0)
+        }
+        before = after
     return {
         "kind": kind,
         "seed": seed,
@@ -129,11 +130,6 @@ def record(kind: str, seed: int) -> dict[str, Any]:
             for part in torch.cuda.memory_snapshot()
         ],
     }
-
-
-def _after() -> list[int]:
-    """Return every statistic, in the order of their names."""
-    return list(torch.cuda.memory_stats().values())
 
 
 def main() -> None:
