@@ -149,13 +149,9 @@ def test_training(simulated: Machine) -> None:
     torch.cuda.synchronize()
     gc.collect()
     held = {id(p._block): p._block for p in [x, *net.parameters()]}  # type: ignore[attr-defined]
-    whole_of = [*held.values(), *workspaces(device)]
+    whole_of = [*held.values(), *device.workspaces.blocks()]
     whole(device.memory, whole_of)
     assert torch.isfinite(net(x)).all()
-
-
-def workspaces(device: Device) -> list[Any]:
-    return []
 
 
 def test_finaliser_that_allocates() -> None:

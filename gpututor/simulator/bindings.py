@@ -150,7 +150,12 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         device = simulation.device()
         device.sleep(simulation.launch_stream(device), int(cycles))
 
-    bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces")(lambda *args: None)
+    bind("_cuda_ipc_collect")(lambda *args: None)
+
+    @bind("_cuda_clearCublasWorkspaces")
+    def clear_workspaces() -> None:
+        for device in devices:
+            device.workspaces.clear()
 
     @bind("_cuda_set_sync_debug_mode")
     def set_sync_debug_mode(mode: int) -> None:

@@ -16,6 +16,7 @@ from .memory import Allocator
 from .memory_settings import Settings
 from .profiles import Profile
 from .random import Generator
+from .workspace import Workspaces
 
 #: Seconds of a sleeping kernel that are waited out; a longer one sets the clock forward.
 LONGEST_SLEEP = 2.0
@@ -101,6 +102,7 @@ class Device:
         self.engine = engine
         self.torch_device = torch.device("cuda", index)
         self.memory = Allocator(self, memory, settings)
+        self.workspaces = Workspaces(self)
         self.generator = Generator(self.torch_device)
         self.alive = True
         self.blocking = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"

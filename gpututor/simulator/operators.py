@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, runtime, tensor
+from . import checks, footprint, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -79,9 +79,14 @@ class Plan:
         Its time and the part of the multiprocessors it takes.
     upcast : bool
         Compute in float32 and round.
+    blas : str
+        Which workspaces of cuBLAS it needs; see `footprint.blas`.
+    temporaries : sequence of tuple of int
+        Bytes of the buffers it takes while it runs.
     """
 
     __slots__ = (
+        "blas",
         "device",
         "news",
         "resized",
@@ -89,6 +94,7 @@ class Plan:
         "seconds",
         "share",
         "single",
+        "temporaries",
         "upcast",
         "waits",
     )
@@ -103,6 +109,8 @@ class Plan:
         self.single = True
         self.seconds = 0.0
         self.share = 1.0
+        self.blas = ""
+        self.temporaries: footprint.Groups = ()
 
 
 class _Argument:
@@ -227,6 +235,11 @@ class Operator:
             new_blocks.append(block)
             news.append(view)
             wrappers.append(wrap(spec, view, block))
+        if plan.blas:
+            device.workspaces.take(stream, plan.blas == "lt")
+        for group in plan.temporaries:
+            _ = [allocate(nbytes, number) for nbytes in group]
+            del _
         mutated = self._mutated(raw, raw_kwargs) if self.writes else []
         after = 0.0
         if simulation.side_streams and _backward_node() is not None:
@@ -291,6 +304,9 @@ class Operator:
         plan.seconds, plan.share = kernel_time(
             self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
         )
+        call = footprint.Call(meta_args, meta_kwargs, outputs, device)
+        plan.blas = footprint.blas(self.func, call)
+        plan.temporaries = footprint.temporaries(self.func, call)
         plan.upcast = any(value.dtype in HALF for value in inputs) and not self.name.startswith(
             ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
         )
