@@ -34,9 +34,7 @@ class DeviceProperties:
         self.L2_cache_size = profile.l2_bytes
         self.clock_rate = int(profile.clock_hz / 1e3)
         self.warp_size = 32
-        self.max_threads_per_multi_processor = {(7, 5): 1024, (8, 9): 1536}.get(
-            profile.capability, 2048
-        )
+        self.max_threads_per_multi_processor = profile.threads_per_multiprocessor
         self.regs_per_multiprocessor = 65536
         self.shared_memory_per_block = 49152
         self.max_threads_per_block = 1024

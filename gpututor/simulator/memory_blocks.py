@@ -129,7 +129,7 @@ class Segment:
         """Return the whole segment as a flat CPU tensor of `dtype`, to take views of."""
         base = self._bases.get(dtype)
         if base is None:
-            with torch._C.DisableTorchFunction():
+            with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
                 flat = torch.empty(0, dtype=dtype, device="cpu")
                 first = self.shift // dtype.itemsize
                 base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
@@ -155,7 +155,7 @@ def _host_buffer(size: int) -> torch.UntypedStorage:
             raise
     # More than the host has at all. Most of it will never be touched.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    with torch._C.DisableTorchFunction():
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         values = torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
     return values.untyped_storage()
 
@@ -230,14 +230,17 @@ class Block:
         Bytes asked for.
     written : float
         Simulated time at which the last launched operator that writes it ends.
+    kept : object
+        What is freed with it: blocks that an operator keeps beside a result.
     """
 
-    __slots__ = ("__weakref__", "nbytes", "piece", "written")
+    __slots__ = ("__weakref__", "kept", "nbytes", "piece", "written")
 
     def __init__(self, piece: Piece | None, nbytes: int) -> None:
         self.piece = piece
         self.nbytes = nbytes
         self.written = 0.0
+        self.kept: Any = None
 
     def used_on(self, stream: StreamState) -> None:
         """Do not hand it out again before what `stream` has queued by its freeing is done."""
@@ -269,7 +272,7 @@ class Block:
         """Return the CPU tensor of this geometry over the block; `offset` in elements."""
         piece = self.piece
         if piece is None:
-            with torch._C.DisableTorchFunction():
+            with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
                 return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
         return piece.segment.base(dtype).as_strided(
             size, stride, (piece.segment.shift + piece.offset) // dtype.itemsize + offset
