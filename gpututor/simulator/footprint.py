@@ -295,9 +295,14 @@ def _group_norm_backward(call: Call, footprint: Footprint) -> None:
     footprint.groups.append((channels, channels, groups, groups, *more))
 
 
+@rule(aten.native_batch_norm_backward)
+def _batch_norm_backward(call: Call, footprint: Footprint) -> None:
+    if call.args[0].dim() > 3:  # cuDNN's
+        _dense(call, footprint)
+
+
 @rule(
     aten.native_layer_norm_backward,
-    aten.native_batch_norm_backward,
     aten.convolution_backward,
     aten.embedding_dense_backward,
     aten.upsample_nearest2d_backward,
@@ -312,6 +317,13 @@ def _dense(call: Call, footprint: Footprint) -> None:
     gradient = call.args[0]
     if 0 in gradient.stride() and gradient.numel() > 1:
         footprint.held.append(nbytes(gradient))
+
+
+@rule(aten._safe_softmax)
+def _safe_softmax(call: Call, footprint: Footprint) -> None:
+    count, value = call.outputs[0].numel(), call.outputs[0]
+    if count:
+        footprint.groups.append((count, count // value.shape[-1], value.element_size()))
 
 
 # -- others --------------------------------------------------------------------------------------

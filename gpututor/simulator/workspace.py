@@ -73,6 +73,7 @@ class Workspaces:
         self._threads: dict[weakref.ref[_Token], int] = {}
         self._ended: deque[weakref.ref[_Token]] = deque()
         self._blocks: dict[tuple[bool, int, int], Block] = {}
+        self._dropout: Block | None = None
 
     def take(self, stream: StreamState, lt: bool) -> None:
         """Make the workspaces that a product on `stream` needs, unless they are there."""
@@ -84,6 +85,14 @@ class Workspaces:
         if lt and (True, handle, number) not in self._blocks:
             size = lt_workspace_bytes()
             self._blocks[True, handle, number] = self._device.memory.allocate(size, number)
+
+    def take_dropout(self, stream: StreamState) -> None:
+        """Make the state of cuDNN's random numbers for dropout in an RNN: 24 bytes a thread."""
+        if self._dropout is None:
+            profile = self._device.profile
+            threads = profile.multiprocessors * profile.threads_per_multiprocessor
+            size = threads * 24
+            self._dropout = self._device.memory.allocate(size, stream.stream_id)
 
     def _handle(self) -> int:
         token = getattr(self._local, "token", None)
@@ -99,7 +108,8 @@ class Workspaces:
 
     def blocks(self) -> list[Block]:
         """Return all workspaces."""
-        return list(self._blocks.values())
+        blocks = list(self._blocks.values())
+        return blocks if self._dropout is None else [*blocks, self._dropout]
 
     def clear(self) -> None:
         """Free all workspaces: ``torch._C._cuda_clearCublasWorkspaces``."""
