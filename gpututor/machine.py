@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
+from . import nvml
 from .simulator import install, profiles
 
 VARIABLE = "GPUTUTOR_SIMULATE"
@@ -135,6 +136,62 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
             machine = _simulate(profiles.parse(f"{DEFAULT}x{gpus}"), missing)
     _running, _wish = machine, (wish, gpus)
     return _show(machine)
+
+
+def source(device: int | None = None) -> str:
+    """Say where a number measured now comes from, for the source line of a figure.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+
+    Returns
+    -------
+    str
+        Such as ``"simulated T4 (1/50 speed)"`` or ``"measured on NVIDIA H200, torch 2.11.0"``.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no device: `start` has not been called.
+    """
+    if _running is None and not torch.cuda.is_available():
+        raise RuntimeError("there is no GPU to measure on: call gpututor.start() first")
+    name = torch.cuda.get_device_name(device)
+    if _running is not None and _running.simulated:
+        return name[0].lower() + name[1:]
+    return f"measured on {name}, torch {torch.__version__.partition('+')[0]}"
+
+
+def link(device: int | None = None) -> tuple[str, float] | None:
+    """Return the link between the host and a device, and its published limit.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+
+    Returns
+    -------
+    tuple of str and float, or None
+        Such as ``("PCIe 3.0 x16", 15.75)``: generation and lanes, and gigabytes per second in each
+        direction, from the signalling rate and encoding in the PCI Express base specification. A
+        simulated device's is divided as all its rates are. None where the driver does not say.
+    """
+    if _running is not None and _running.simulated:
+        profile = install.profile()
+        return profile.link_name, _PCIE[profile.link_name] / profile.slowdown
+    name = nvml.pcie_link(str(torch.cuda.get_device_properties(device).uuid))
+    return None if name not in _PCIE else (name, _PCIE[name])
+
+
+#: Gigabytes per second each way: gigatransfers per second, times lanes, times 128/130, by 8.
+_PCIE = {
+    f"PCIe {generation}.0 x{lanes}": rate * lanes * 128 / 130 / 8
+    for generation, rate in ((3, 8), (4, 16), (5, 32))
+    for lanes in (1, 2, 4, 8, 16)
+}
 
 
 def stop() -> None:

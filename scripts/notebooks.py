@@ -26,6 +26,8 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
+#: A live panel's id in one kernel: of no use to a reader, and another in every run.
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 IDENTIFIER = re.compile(r"[a-z][a-z0-9-]*[a-z0-9]")
 
 
@@ -55,6 +57,7 @@ def canonical(notebook: nbformat.NotebookNode) -> str:
         cell.metadata = _only(cell.metadata, {"tags"})
         cell.pop("attachments", None)
         for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
             if "metadata" in output:
                 output.metadata = _only(output.metadata, set(output.get("data", {})))
     return nbformat.writes(tidy).rstrip("\n") + "\n"
@@ -71,6 +74,8 @@ def problems(path: Path) -> list[str]:
     except NotebookError as error:
         return [str(error)]
     found = []
+    if "widgets" in notebook.metadata:
+        found.append("metadata.widgets: GitHub shows such a notebook as invalid")
     count = 0
     for index, cell in enumerate(notebook.cells):
         place = f"cell {index} ({cell.get('id', 'no id')})"
@@ -82,6 +87,8 @@ def problems(path: Path) -> list[str]:
         if cell.execution_count != count:
             found.append(f"{place}: execution count {cell.execution_count}, not {count}")
         for output in cell.outputs:
+            if WIDGET_VIEW in output.get("data", {}):
+                found.append(f"{place}: holds a live panel, which no reader's browser can show")
             if output.output_type == "error":
                 found.append(f"{place}: holds an error, {output.ename}")
             if output.get("name") == "stderr":

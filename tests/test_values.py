@@ -178,3 +178,12 @@ def test_500_random_operators_on_two_streams(seed: int) -> None:
     torch.cuda.current_stream().wait_stream(before)
     for value, right in zip(values, expected, strict=True):
         torch.testing.assert_close(value.cpu(), right, rtol=1e-4, atol=1e-4)
+
+
+def test_a_tensor_made_in_inference_mode() -> None:
+    with torch.inference_mode():  # the first tensor of its type here, and so of its segment
+        x = torch.full((5,), 2.0, dtype=torch.float64, device="cuda")
+        y = torch.nn.functional.linear(x, torch.ones(3, 5, dtype=torch.float64, device="cuda"))
+    torch.cuda.synchronize()
+    assert y.is_inference()
+    assert y.tolist() == [10.0, 10.0, 10.0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from . import memory_history
+from . import memory_history, pinned
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation
@@ -141,6 +141,7 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         simulation.device().synchronize()
 
     bind("_accelerator_synchronizeDevice")(lambda index: simulation.device(index).synchronize())
+    bind("_host_emptyCache", "_accelerator_emptyHostCache")(pinned.forget)
     bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
 
     @bind("_cuda_sleep")

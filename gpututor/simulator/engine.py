@@ -24,6 +24,9 @@ import torch
 #: for it. Python's own hiccups would otherwise show up in event times.
 HOST_SLACK = 5e-3
 
+#: What keeps the host busy for longer (in seconds) is not waited for: the simulated clock jumps.
+LONGEST_BUSY = 0.5
+
 #: Seconds after which a waiting thread looks again by itself: an interrupt of the host can fall
 #: between the queue and the bell.
 _PATIENCE = 0.2
@@ -85,6 +88,13 @@ class Engine:
             host = now
         self._host = host = host + cost
         return host
+
+    def busy(self, seconds: float) -> None:
+        """Keep the host busy for `seconds`; a long time passes at once, as its clock jumps."""
+        end = self.launch(seconds)
+        if seconds > LONGEST_BUSY:
+            self.jump(end)
+        self.wait(end)
 
     def ready(self, start: float) -> float:
         """Return the time work can really start that should start at `start`.

@@ -74,6 +74,8 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         device = wanted_device(kwargs.get("device"))
         if device is not None and device.type == "cuda":
             kwargs["device"] = device
+            if torch._C._is_torch_function_mode_enabled():
+                return torch.overrides.handle_torch_function(factory, (), *args, **kwargs)
             return _on_device(name, original, args, kwargs)
         generator = kwargs.get("generator")
         if checks.is_simulated_generator(generator) and (

@@ -28,6 +28,7 @@ from . import (
     inside,
     methods,
     operators,
+    pinned,
     random,
     randomness,
     rnn,
@@ -37,7 +38,7 @@ from . import (
 )
 from .errors import NotSimulatedError
 from .event import Event, GenericEvent
-from .profiles import Spec
+from .profiles import Profile, Spec
 from .runtime import Simulation
 from .stream import ExternalStream, GenericStream, Stream
 
@@ -106,6 +107,11 @@ def install(spec: Spec) -> Simulation:
     return simulation
 
 
+def profile() -> Profile:
+    """Return the profile of the devices that are simulated now."""
+    return runtime.current().devices[0].profile
+
+
 def uninstall() -> None:
     """Leave torch attribute for attribute as it was, and end the simulation."""
     simulation = runtime.running()
@@ -114,6 +120,7 @@ def uninstall() -> None:
     _changes.undo()
     torch.cuda._check_bf16_tensor_supported.cache_clear()
     runtime.set_current(None)
+    pinned.forget()
     simulation.stop()
     operators.forget()
 
@@ -152,7 +159,7 @@ def _install(simulation: Simulation) -> None:
     _install_factories()
     for name, build in methods.METHODS.items():
         original = getattr(torch.Tensor, name)
-        change(torch.Tensor, name, build(original))
+        change(torch.Tensor, name, methods.heard(name, build(original)))
     for name in (
         "new_empty",
         "new_zeros",

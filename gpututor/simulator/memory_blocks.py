@@ -6,6 +6,8 @@ import bisect
 import mmap
 import sys
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -129,7 +131,8 @@ class Segment:
         """Return the whole segment as a flat CPU tensor of `dtype`, to take views of."""
         base = self._bases.get(dtype)
         if base is None:
-            with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+            # A tensor made in inference mode could not be written by kernels, which run outside it.
+            with _plainly(), torch.inference_mode(False):
                 flat = torch.empty(0, dtype=dtype, device="cpu")
                 first = self.shift // dtype.itemsize
                 base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
@@ -146,6 +149,13 @@ class Segment:
         return found
 
 
+@contextmanager
+def _plainly() -> Iterator[None]:
+    """Call torch past every mode that is on: what is made here is the host's own."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        yield
+
+
 def _host_buffer(size: int) -> torch.UntypedStorage:
     """Return `size` bytes of the host; pages never written to cost nothing."""
     try:
@@ -155,7 +165,7 @@ def _host_buffer(size: int) -> torch.UntypedStorage:
             raise
     # More than the host has at all. Most of it will never be touched.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+    with _plainly():
         values = torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
     return values.untyped_storage()
 
@@ -272,7 +282,7 @@ class Block:
         """Return the CPU tensor of this geometry over the block; `offset` in elements."""
         piece = self.piece
         if piece is None:
-            with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+            with _plainly():
                 return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
         return piece.segment.base(dtype).as_strided(
             size, stride, (piece.segment.shift + piece.offset) // dtype.itemsize + offset

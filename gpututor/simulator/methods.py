@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from . import checks, pinned
+from . import checks, pinned, runtime
 from .copy import replace
 from .copy import to as copy_to
 from .errors import NotSimulatedError
@@ -337,9 +337,28 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "new": new,
 }
 
+
+def heard(name: str, method: Any) -> Any:
+    """Let a ``TorchFunctionMode`` hear of a method of tensors, as it does of PyTorch's own."""
+    if not callable(method):
+        return method
+
+    @functools.wraps(method)
+    def hearing(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if torch._C._is_torch_function_mode_enabled():
+            replaced = name in METHODS and runtime.running() is not None
+            public = getattr(torch.Tensor, name) if replaced else hearing
+            return torch.overrides.handle_torch_function(public, (self,), self, *args, **kwargs)
+        return method(self, *args, **kwargs)
+
+    return hearing
+
+
 for _name in ("to", "cuda", "cpu", "type"):
     # The simulated class keeps its own, so that a tensor that outlives the simulator says so.
-    setattr(Tensor, _name, METHODS[_name](getattr(torch.Tensor, _name)))
+    setattr(Tensor, _name, heard(_name, METHODS[_name](getattr(torch.Tensor, _name))))
+for _name in ("tolist", "numpy", "__format__", "__repr__"):
+    setattr(Tensor, _name, heard(_name, Tensor.__dict__[_name]))
 
 
 class LegacyType(type):

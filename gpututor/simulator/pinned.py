@@ -1,11 +1,18 @@
-"""Pinned memory of the host: ordinary memory that the simulator knows as page-locked."""
+"""Pinned memory of the host: ordinary memory that the simulator knows as page-locked.
+
+As with PyTorch's caching allocator for pinned memory, a size is rounded up to a power of two,
+page-locking a new block takes the host time, and a block given back is used again for nothing.
+"""
 
 from __future__ import annotations
 
 import weakref
+from collections import defaultdict
 from collections.abc import Sequence
 
 import torch
+
+from . import runtime
 
 
 class _Buffer(bytearray):
@@ -13,6 +20,26 @@ class _Buffer(bytearray):
 
 
 _buffers: weakref.WeakValueDictionary[int, _Buffer] = weakref.WeakValueDictionary()
+_spare: defaultdict[int, list[None]] = defaultdict(list)  # size -> one for each block given back
+
+
+def forget() -> None:
+    """Give back the blocks that wait to be used again."""
+    _spare.clear()
+
+
+def _page_lock(nbytes: int) -> _Buffer:
+    """Return memory for `nbytes`; the host pays for a block that is new."""
+    size = 1 << max(9, (nbytes - 1).bit_length())
+    if _spare[size]:
+        _spare[size].pop()
+    else:
+        simulation = runtime.current()
+        profile = simulation.devices[0].profile
+        simulation.engine.busy(size / profile.pin_bandwidth * profile.slowdown)
+    buffer = _Buffer(nbytes)
+    weakref.finalize(buffer, _spare[size].append, None)
+    return buffer
 
 
 def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
@@ -23,7 +50,7 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype
     with torch._C.DisableTorchFunction():
         if not extent:
             return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
-        buffer = _Buffer(extent * dtype.itemsize)
+        buffer = _page_lock(extent * dtype.itemsize)
         flat = torch.frombuffer(buffer, dtype=dtype)
         _buffers[flat.data_ptr()] = buffer
         return flat.as_strided(size, stride)

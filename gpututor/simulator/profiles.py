@@ -62,6 +62,8 @@ class Profile:
         Copies between ordinary host memory and the device, each way, in bytes per second.
     peer_bandwidth : float
         Copies from one device to another, in bytes per second.
+    pin_bandwidth : float
+        What the host page-locks of new memory, in bytes per second.
     copy_latency : float
         What a copy over a link takes beyond its bytes, in seconds.
     launch_seconds : float
@@ -90,6 +92,7 @@ class Profile:
     pinned_bandwidth: float
     pageable_bandwidth: float
     peer_bandwidth: float
+    pin_bandwidth: float
     copy_latency: float
     launch_seconds: float
     kernel_seconds: float
@@ -165,6 +168,7 @@ _ASSUMED = {  # what no document says of any of them; a measured or reported fig
         "model: a copy in host memory at 8.0 GB/s, then one at the pinned rate; 8.0 is what makes "
         "an H200's 55.0 GB/s pinned its 7.0 GB/s pageable"
     ),
+    "pin_bandwidth": "assumed: as on the host of an H200, 256 MiB in 154 ms",
     "copy_latency": "assumed: as on the T4 and on the H200, which agree",
     "launch_seconds": (
         "assumed: as on the T4; launching is the host's work, and the host of an H200 took 8.6 µs "
@@ -212,6 +216,7 @@ _T4_PROFILE = Profile(
     pinned_bandwidth=12.4e9,
     pageable_bandwidth=4.9e9,
     peer_bandwidth=12.4e9,
+    pin_bandwidth=1.74e9,
     copy_latency=2.5e-6,
     launch_seconds=5e-6,
     kernel_seconds=2.6e-6,
@@ -254,6 +259,7 @@ _L4_PROFILE = Profile(
     pinned_bandwidth=26.2e9,
     pageable_bandwidth=6.1e9,
     peer_bandwidth=26.2e9,
+    pin_bandwidth=1.74e9,
     copy_latency=2.5e-6,
     launch_seconds=5e-6,
     kernel_seconds=2.6e-6,
@@ -288,6 +294,7 @@ _A100_PROFILE = Profile(  # the one with 40 GB on SXM4, which Colab lends
     pinned_bandwidth=26.2e9,
     pageable_bandwidth=6.1e9,
     peer_bandwidth=252e9,
+    pin_bandwidth=1.74e9,
     copy_latency=2.5e-6,
     launch_seconds=5e-6,
     kernel_seconds=2.6e-6,
@@ -323,6 +330,7 @@ _H100_PROFILE = Profile(  # the one on SXM5
     pinned_bandwidth=55.0e9,
     pageable_bandwidth=7.0e9,
     peer_bandwidth=380e9,
+    pin_bandwidth=1.74e9,
     copy_latency=2.5e-6,
     launch_seconds=5e-6,
     kernel_seconds=2.6e-6,
@@ -364,6 +372,7 @@ _H200_PROFILE = replace(  # an H100 with more and faster memory
         slowdown=_slow(134, 9.6),
         tf32=_half(_H200, "989 TFLOP/s"),
         peer_bandwidth=f"{_MEASURED}; 256 MiB over NVLink",
+        pin_bandwidth=f"{_MEASURED}; 256 MiB of new memory took its host 154 ms",
         copy_latency=(
             f"{_MEASURED}; a pinned copy of 1 MiB took 30.0 µs, of which 19.0 on the link and 8.6 "
             "to launch"

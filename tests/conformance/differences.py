@@ -31,14 +31,7 @@ BY_NATURE: dict[str, str] = {
 }
 
 #: Programs that wait for the next recording on a real GPU: nothing to compare them with yet.
-UNRECORDED = {
-    "batch_norm_three_gradients",
-    "comm_functions_imported",
-    "conv_gradients_of_integers",
-    "distributions_sample",
-    "grad_scaler_unscales",
-    "sdpa_input_gradient",
-}
+UNRECORDED = {"comm_functions_imported"}  # needs two
 
 #: Recorded with torch 2.11; later versions say it otherwise on real devices too.
 BY_VERSION: dict[str, str] = {

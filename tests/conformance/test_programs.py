@@ -69,6 +69,7 @@ def _plain(text: str) -> str:
     if "CUDA out of memory" in text:
         text = re.sub(r" of which .* this process has", " ... this process has", text)
         text = re.sub(r"[\d.]+ (bytes|KiB|MiB|GiB)", "SIZE", text)
+        text = re.sub(r"Process \d+ has SIZE memory in use. ", "", text)  # a shared GPU
     return text.strip()
 
 

@@ -1,0 +1,121 @@
+"""Pictures of how things hang together. They hold no numbers, so they have no source line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from .figures import INK, ORANGE, PAPER, SKY, YELLOW
+from .picture import Picture, show
+
+#: What `host_and_device` shows, in words.
+HOST_AND_DEVICE = (
+    "Two boxes side by side, with a queue between them. "
+    "Left, the host: your program on the CPU, and below it the host memory. "
+    "Right, the device: the GPU, and below it the device memory. "
+    "Arrow 1, launch: your program puts kernels into the queue and goes on at once. "
+    "Arrow 2, run: the GPU takes the oldest kernel from the queue, one after the other. "
+    "Arrow 3, dashed, synchronise: your program waits until the queue is empty "
+    "and the GPU is done. "
+    "Arrow 4, both ways between the two memories: copy."
+)
+
+
+def host_and_device() -> Picture:
+    """Draw the picture that the course builds on: host, queue, device, two memories."""
+    figure = Figure(figsize=(8, 4.4), facecolor=PAPER)
+    axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(0, 160), ylim=(0, 88))
+    axes.axis("off")
+
+    for left, title, where in ((4.0, "HOST", "your computer"), (110.0, "DEVICE", "cuda:0")):
+        _box(axes, (left, 4, 46, 80), "#FFFFFF")
+        _write(axes, (left + 4, 78), title, 13, ha="left", weight="bold")
+        _write(axes, (left + 42, 78), where, 10, ha="right")
+    _box(axes, (8, 44, 38, 28), SKY)
+    _write(axes, (27, 58), "your program\non the CPU", 12)
+    _box(axes, (114, 44, 38, 28), ORANGE)
+    _write(axes, (133, 58), "the GPU\nruns kernels", 12)
+    for left, text in ((8.0, "host memory"), (114.0, "device memory")):
+        _box(axes, (left, 9, 38, 18), "#E4E4DF", hatch="..")
+        _write(axes, (left + 19, 18), text, 12, plate="#E4E4DF")
+
+    _write(axes, (80, 78), "QUEUE", 13, weight="bold")
+    for left, text in ((63.5, "third"), (74.5, "second"), (85.5, "first")):
+        _box(axes, (left, 61, 11, 11), YELLOW, hatch="//")
+        _write(axes, (left + 5.5, 66.5), text, 8.5, plate=YELLOW)
+    _arrow(axes, (46.6, 66.5), (63, 66.5))
+    _write(axes, (56.6, 70), "1 launch", 10)
+    _arrow(axes, (97, 66.5), (113.4, 66.5))
+    _write(axes, (103.6, 70), "2 run", 10)
+    _arrow(axes, (113.4, 49), (46.6, 49), linestyle=(0, (4, 3)))
+    _write(axes, (80, 53), "3 synchronise: the host waits for", 10)
+    _write(axes, (80, 45), "an empty queue and an idle GPU", 10)
+    _arrow(axes, (46.6, 18), (113.4, 18), style="<|-|>")
+    _write(axes, (80, 22), "4 copy, both ways", 10)
+    return show(figure, HOST_AND_DEVICE)
+
+
+def _box(
+    axes: Axes, place: tuple[float, float, float, float], colour: str, hatch: str | None = None
+) -> None:
+    """Draw a box at (left, bottom, width, height); `hatch` tells it apart without its colour."""
+    left, bottom, width, height = place
+    shape: dict[str, Any] = {"boxstyle": "round,pad=0,rounding_size=1.2"}
+    axes.add_patch(
+        FancyBboxPatch(
+            (left, bottom), width, height, facecolor=colour, edgecolor=INK, linewidth=1.2, **shape
+        )
+    )
+    if hatch:  # a patch of its own, because a hatch has the colour of its patch's edge
+        axes.add_patch(
+            FancyBboxPatch(
+                (left, bottom),
+                width,
+                height,
+                facecolor="none",
+                edgecolor="#8A8A80",
+                linewidth=0,
+                hatch=hatch,
+                **shape,
+            )
+        )
+
+
+def _arrow(
+    axes: Axes,
+    start: tuple[float, float],
+    end: tuple[float, float],
+    style: str = "-|>",
+    linestyle: Any = "solid",
+) -> None:
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle=style,
+            mutation_scale=16,
+            shrinkA=0,
+            shrinkB=0,
+            color=INK,
+            linewidth=1.5,
+            linestyle=linestyle,
+        )
+    )
+
+
+def _write(
+    axes: Axes,
+    place: tuple[float, float],
+    text: str,
+    size: float,
+    ha: str = "center",
+    weight: str = "normal",
+    plate: str | None = None,
+) -> None:
+    """Write text; a `plate` of that colour keeps it readable on a hatched box."""
+    box = {"facecolor": plate, "edgecolor": "none", "pad": 1.5} if plate else None
+    axes.text(*place, text, size=size, color=INK, ha=ha, va="center", weight=weight, bbox=box)

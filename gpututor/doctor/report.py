@@ -1,0 +1,226 @@
+"""Show a diagnosis: as text of 80 columns, as a panel, as JSON, as a table of a class."""
+
+from __future__ import annotations
+
+import html
+import json
+import textwrap
+from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import zip_longest
+from pathlib import Path
+
+from .advice import dotted
+from .case import Case, read
+from .collect import collect
+from .diagnose import diagnose
+from .facts import Facts, FactsError, plain
+
+WIDTH = 80
+_SIMULATED = "A simulated GPU is not looked at: this is about the real machine."
+
+
+class Report:
+    """One machine's facts and findings, shown as text or as a panel.
+
+    Attributes
+    ----------
+    facts : Facts
+        What is known.
+    findings : list of Finding
+        What follows, the cause first.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.findings = diagnose(facts)
+
+    @property
+    def usable(self) -> bool:
+        """Whether a GPU can be used."""
+        return any(finding.verdict == "fine" for finding in self.findings)
+
+    @property
+    def title(self) -> str:
+        """The answer, in one line."""
+        first = self.findings[0]
+        answer = "a GPU works here" if self.usable else "no GPU can be used here"
+        return f"{answer} (verdict: {first.verdict})"
+
+    def to_json(self) -> str:
+        """Return facts and findings as JSON. `Facts.from_json` reads the facts in it."""
+        data = {
+            "usable": self.usable,
+            "verdict": self.findings[0].verdict,
+            "findings": [asdict(finding) for finding in self.findings],
+            "facts": asdict(self.facts),
+        }
+        return json.dumps(data, indent=1, ensure_ascii=True, default=plain) + "\n"
+
+    def __repr__(self) -> str:
+        lines = textwrap.wrap(f"gpututor doctor: {self.title}", WIDTH)
+        for place, finding in enumerate(self.findings, 1):
+            head = f"{place}. {finding.verdict} ({finding.confidence}): "
+            lines += ["", *_wrapped(head, finding.summary, "   ")]
+            for text in finding.evidence:
+                lines += _wrapped("   seen  ", _short(text), " " * 9)
+            for text in finding.advice:
+                lines += _wrapped("   do    ", text, " " * 9)
+        lines += ["", "This machine"]
+        for label, text in self._rows():
+            lines += _wrapped(f"   {label:<9}", text, " " * 12)
+        return "\n".join([*lines, "", *textwrap.wrap(_SIMULATED, WIDTH)])
+
+    def _repr_html_(self) -> str:
+        cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
+        parts = [f"<p><b>gpututor doctor: {html.escape(self.title)}</b></p><ol>"]
+        for finding in self.findings:
+            head = f"{finding.verdict} ({finding.confidence}): {finding.summary}"
+            rows = [("Seen", _short(text)) for text in finding.evidence]
+            rows += [("Do", text) for text in finding.advice]
+            parts.append(f"<li><b>{html.escape(head)}</b>{_table(rows, cell)}</li>")
+        parts.append(f"</ol>{_table(self._rows(), cell)}<p>{html.escape(_SIMULATED)}</p>")
+        return (
+            '<div style="border-left:4px solid currentColor;padding-left:10px;margin:4px 0">'
+            f"{''.join(parts)}</div>"
+        )
+
+    def _rows(self) -> list[tuple[str, str]]:
+        return list(_known(self.facts, read(self.facts)))
+
+
+def report(facts: Facts | None = None) -> Report:
+    """Diagnose this machine, or another from its facts.
+
+    Parameters
+    ----------
+    facts : Facts, optional
+        Another machine's facts. Without them this machine is looked at, which takes seconds.
+
+    Returns
+    -------
+    Report
+        It shows itself as a panel in a notebook and as text elsewhere.
+    """
+    return Report(collect() if facts is None else facts)
+
+
+def class_table(folder: str | Path) -> tuple[str, bool, list[str]]:
+    """Say for many learners' files who can do what.
+
+    Parameters
+    ----------
+    folder : str or Path
+        A folder with files of facts, ``*.json``. A file's name is the learner's.
+
+    Returns
+    -------
+    table : str
+        One row for each file, in 80 columns.
+    usable : bool
+        Whether every learner has a GPU that works.
+    problems : list of str
+        The files that hold no facts, each with the reason.
+
+    Raises
+    ------
+    FactsError
+        When the folder is not there or holds no such file.
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise FactsError(f"{plain(path.name or path)}: no such folder")
+    files = sorted(path.glob("*.json"))
+    if not files:
+        raise FactsError(f"{plain(path.name or path)}: no files *.json in this folder")
+    rows, problems, reports = [], [], []
+    for file in files:
+        try:
+            found = Report(Facts.load(file))
+        except FactsError as error:
+            problems.append(str(error))
+            continue
+        reports.append(found)
+        rows.append((plain(file.stem), *_abilities(found)))
+    lines = [_row("learner", "lessons run on", "first finding"), "-" * WIDTH]
+    lines += [_row(*row) for row in rows]
+    able = sum(item.usable for item in reports)
+    lines += ["", f"{able} of {len(reports)} have a GPU that works; the others can simulate one."]
+    return "\n".join(lines), able == len(files), problems
+
+
+def _abilities(found: Report) -> tuple[str, str]:
+    case = read(found.facts)
+    first = next((item for item in found.findings if item.verdict == "fine"), found.findings[0])
+    if not found.usable:
+        return "simulated GPU", f"{first.verdict}: {first.summary}"
+    name = case.gpus[0].name if case.gpus else "a GPU"
+    number = case.count or 1
+    if number == 1:
+        return name, "fine; lesson 05 (two GPUs) simulated"
+    return f"{number} x {name}", "fine; lesson 05 (two GPUs) too"
+
+
+def _row(*texts: str) -> str:
+    """Return a row of the table, with as many lines as its longest text needs."""
+    widths = (18, 22, 36)
+    cells = [textwrap.wrap(text, width) for text, width in zip(texts, widths, strict=True)]
+    lines = zip_longest(*cells, fillvalue="")
+    form = "{:<18}  {:<22}  {}"
+    return "\n".join(form.format(*line).rstrip() for line in lines)
+
+
+def _known(facts: Facts, case: Case) -> Iterator[tuple[str, str]]:
+    built = {
+        "cuda": f"for CUDA {dotted(case.build) or 'of unknown version'}",
+        "rocm": f"for ROCm {case.hip}",
+        "cpu": "for the CPU",
+        "mac": "for macOS",
+        "xpu": "for Intel GPUs",
+    }.get(case.kind, "build unknown")
+    yield "system", ", ".join(filter(None, [plain(facts.os or "unknown"), _where(case)]))
+    yield "PyTorch", f"{case.torch}, {built}" if case.torch else "not found"
+    driver = plain(facts.driver_version) if case.driver else "not found"
+    if case.driver_cuda:
+        driver += f", runs up to CUDA {dotted(case.driver_cuda)}"
+    yield "driver", driver
+    for index, gpu in enumerate(case.gpus):
+        details = [gpu.name]
+        if gpu.capability:
+            details.append(f"capability {dotted(gpu.capability)}")
+        if gpu.memory:
+            details.append(f"{gpu.memory:.1f} GiB")
+        if gpu.uuid:
+            details.append(gpu.uuid)
+        yield f"GPU {index}", ", ".join(details)
+    if not case.gpus:
+        yield "GPUs", "none listed"
+    for name, value in case.env.items():
+        yield "variable", f"{name}={value!r}"
+    if facts.source:
+        yield "source", plain(facts.source)
+
+
+def _where(case: Case) -> str:
+    return "" if case.place in ("linux", "windows", "mac") else case.place
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+def _wrapped(head: str, text: str, indent: str) -> list[str]:
+    return textwrap.wrap(
+        head + text,
+        WIDTH,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+    )
+
+
+def _table(rows: list[tuple[str, str]], cell: str) -> str:
+    body = "".join(
+        f"<tr><th {cell}>{html.escape(label)}</th><td {cell}>{html.escape(text)}</td></tr>"
+        for label, text in rows
+    )
+    return f"<table>{body}</table>"

@@ -1,0 +1,1 @@
+"""Reference solutions, one module for each lesson: plain code, without types."""

@@ -1,0 +1,260 @@
+"""Measure what the lessons quote, on the GPU that is here, and write it as one small file.
+
+``python scripts/record.py gpututor/recorded/h200.json`` runs the lessons' own cells, so that what
+is recorded is what a learner runs. It takes about two minutes, and refuses a simulated GPU.
+With two GPUs it also measures DataParallel and copies between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import torch
+
+import gpututor
+from gpututor import transfer
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+REPEATS = 5
+
+
+def cells(notebook: str, *names: str) -> dict[str, Any]:
+    """Run these code cells of a lesson, and return what they define."""
+    source = {
+        cell.id: cell.source
+        for cell in nbformat.read(NOTEBOOKS / f"{notebook}.ipynb", as_version=4).cells
+    }
+    space: dict[str, Any] = {}
+    exec("import time\nimport torch\nimport gpututor\nfrom gpututor import *", space)
+    exec("from gpututor import figures, live, recorded, transfer", space)
+    exec("from torch.nn.functional import cross_entropy", space)
+    for name in names:
+        exec(source[name], space)
+    return space
+
+
+def curve(
+    x: tuple[str, str], y: tuple[str, str], series: dict[str, list[tuple[float, list[float]]]]
+) -> dict[str, Any]:
+    """Return an experiment in its stored form: the medians, and the samples behind them."""
+    return {
+        "x": list(x),
+        "y": list(y),
+        "series": {
+            name: [[at, round_to(statistics.median(samples))] for at, samples in points]
+            for name, points in series.items()
+        },
+        "samples": {
+            name: [[round_to(sample) for sample in samples] for _, samples in points]
+            for name, points in series.items()
+        },
+    }
+
+
+def round_to(value: float, digits: int = 4) -> float:
+    """Return `value` with so many digits that count."""
+    return float(f"{value:.{digits}g}")
+
+
+def often(function: Callable[[], float], repeats: int = REPEATS) -> list[float]:
+    """Return the results of a few calls."""
+    return [function() for _ in range(repeats)]
+
+
+# -- lesson 00 and 04: what a clock reads -------------------------------------------------------
+
+
+def surprise() -> dict[str, Any]:
+    """A product's time until the call returns and until it is done."""
+    measure = cells("00_start_here", "surprise")["surprise"]
+    measure(256)
+    points = [(n, often(lambda n=n: measure(n))) for n in (256, 1024, 3072, 8192)]
+    return curve(("size", "rows"), ("done relative to returned", "×"), {"matrix product": points})
+
+
+# -- lesson 02: what copies cost ---------------------------------------------------------------
+
+
+def copies() -> dict[str, Any]:
+    """Bandwidth against size, both directions, pinned and pageable."""
+    rate = cells("02_move_tensors", "rate")["copy_rate"]
+    sizes = [4096 * 4**power for power in range(10)]
+    return curve(
+        ("size", "bytes"),
+        ("rate", "GB/s"),
+        {
+            f"{way}, {kind}": [
+                (size, often(lambda s=size, w=way, k=kind: rate(s, w, k == "pinned"), 3))
+                for size in sizes
+            ]
+            for way in ("to the GPU", "to the host")
+            for kind in ("pinned", "pageable")
+        },
+    )
+
+
+def pieces() -> dict[str, Any]:
+    """4 MiB as one copy and as many."""
+    run = cells("02_move_tensors", "pieces")["in_pieces"]
+    points = [(n, often(lambda n=n: 1e3 * run(n))) for n in (1, 10, 100, 1000)]
+    return curve(("pieces", "count"), ("time", "ms"), {"4 MiB in pieces": points})
+
+
+def pinning() -> dict[str, Any]:
+    """The price of page-locking beside two kinds of copy."""
+    prices = cells("02_move_tensors", "pinning-prices")["prices"]
+    names = ("to pin", "to copy pinned", "to copy pageable")
+    series: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in names}
+    for mib in (1, 4, 16, 64, 256):
+        found = list(zip(*(prices(mib * 2**20) for _ in range(3)), strict=True))
+        for name, samples in zip(names, found, strict=True):
+            series[name].append((mib * 2**20, [1e3 * sample for sample in samples]))
+    return curve(("size", "bytes"), ("time", "ms"), series)
+
+
+def hazards() -> dict[str, Any]:
+    """How many of 20 results are wrong, without a wait and with it."""
+    lesson = cells("02_move_tensors", "read-early", "change-early")
+    series = {}
+    for name in ("read_early", "change_early"):
+        experiment = lesson[name]
+        experiment(True)
+        series[name.replace("_", " ")] = [
+            (float(wait), [float(sum(not experiment(wait) for _ in range(20)))])
+            for wait in (False, True)
+        ]
+    return curve(("waits", "count"), ("wrong results", "of 20"), series)
+
+
+# -- lesson 07: training -----------------------------------------------------------------------
+
+
+def training() -> dict[str, Any]:
+    """The speed of each loop of the lesson, and of the last one without each change."""
+    lesson = cells(
+        "07_train_on_the_gpu", "sizes", "data", "net", "clock", "plain", "wait", "pinned",
+        "ahead", "dtype", "half", "all", "table",
+    )  # fmt: skip
+    speed, pinned, batches = (lesson[n] for n in ("samples_per_second", "pinned", "batches"))
+    train, ahead = lesson["train"], lesson["ahead"]
+    wait_once = lesson["wait_once"]
+    loops = {
+        "plain": (lesson["plain"], batches),
+        "wait once": (wait_once, batches),
+        "and copied ahead": (lambda n, o, b: wait_once(n, o, ahead(b)), pinned),
+        "and half precision": (lesson["half"], pinned),
+        "all": (train, pinned),
+        "all but pinned memory": (train, batches),
+    }
+    for name, options in lesson["without"].items():
+        loops[f"all but {name}"] = (lambda *a, o=options: train(*a, **o), pinned)
+    return curve(
+        ("width", "numbers"),
+        ("speed", "samples/s"),
+        {
+            name: [(lesson["width"], often(lambda c=case: speed(*c)))]
+            for name, case in loops.items()
+        },
+    )
+
+
+def against_the_cpu() -> dict[str, Any]:
+    """Matrix products and the lesson's network, on the host and on the GPU, by size."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    products: dict[str, list[tuple[float, list[float]]]] = {"host": [], "GPU": []}
+    for n in (16, 32, 64, 128, 256, 512, 1024, 2048, 4096):
+        for name, device in (("host", "cpu"), ("GPU", "cuda")):
+            a = torch.rand(n, n, device=device)
+            products[name].append((n, [1e3 * _seconds(lambda a=a: a @ a) for _ in range(REPEATS)]))
+    return curve(("size", "rows"), ("time of one product", "ms"), products)
+
+
+def network_against_the_cpu() -> dict[str, Any]:
+    """One training step of the lesson's network, on the host and on the GPU, by batch."""
+    lesson = cells("07_train_on_the_gpu", "sizes", "net")
+    series: dict[str, list[tuple[float, list[float]]]] = {"host": [], "GPU": []}
+    for batch in (1, 8, 64, 512):
+        for name, device in (("host", "cpu"), ("GPU", "cuda")):
+            net, optimizer = lesson["make_net"](device)
+            x = torch.randn(batch, lesson["width"], device=device)
+            target = torch.zeros(batch, dtype=torch.int64, device=device)
+
+            def step(
+                net: Any = net, optimizer: Any = optimizer, x: Any = x, t: Any = target
+            ) -> None:
+                optimizer.zero_grad()
+                lesson["cross_entropy"](net(x), t).backward()
+                optimizer.step()
+
+            series[name].append((batch, [1e3 * _seconds(step) for _ in range(3)]))
+    return curve(("batch", "samples"), ("time of one step", "ms"), series)
+
+
+def _seconds(work: Callable[[], Any]) -> float:
+    """Return the host's time for `work`, synchronised, once it is warm."""
+    work()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
+
+
+EXPERIMENTS = {
+    "surprise": surprise,
+    "transfer": copies,
+    "pieces": pieces,
+    "pinning": pinning,
+    "hazards": hazards,
+    "training": training,
+    "products": against_the_cpu,
+    "steps": network_against_the_cpu,
+}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, and write the file; return 0 when all is well, 1 when not."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("path", type=Path, help="the JSON file to write")
+    parser.add_argument("--only", action="append", choices=EXPERIMENTS, help="measure only this")
+    options = parser.parse_args(arguments)
+    machine = gpututor.start()
+    if machine.simulated:
+        print("a recording needs a real GPU: here it would be simulated", file=sys.stderr)
+        return 1
+    recording: dict[str, Any] = {
+        "source": {
+            "device": torch.cuda.get_device_name(),
+            "devices": torch.cuda.device_count(),
+            "torch": torch.__version__.partition("+")[0],
+            "cuda": torch.version.cuda,
+            "python": platform.python_version(),
+            "cpus": os.cpu_count(),
+            "date": datetime.date.today().isoformat(),
+        },
+        "experiments": {},
+    }
+    for name in options.only or EXPERIMENTS:
+        start = time.perf_counter()
+        transfer.empty_pinned_cache()
+        torch.cuda.empty_cache()
+        recording["experiments"][name] = EXPERIMENTS[name]()
+        print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
+        options.path.write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
