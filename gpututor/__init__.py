@@ -41,7 +41,7 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "diagrams", "doctor", "exercises", "figures", "live", "machine", "recorded", "transfer",
+    "diagrams", "doctor", "exercises", "figures", "live", "machine", "memory", "recorded", "transfer",
 }  # fmt: skip
 
 

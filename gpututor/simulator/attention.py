@@ -109,7 +109,7 @@ class _Attention(torch.autograd.Function):
         return result
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, gradient: torch.Tensor) -> Any:
         call: _Call = ctx.call
         count = len(ctx.needs_input_grad) - 1
         tensors = [part.detach() for part in ctx.saved_tensors[:count]]
@@ -248,8 +248,9 @@ def _bias(mask: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
     if mask.dtype is not torch.bool:
         return mask
     with torch.no_grad():
-        like = {"dtype": query.dtype, "device": query.device}
-        seen, hidden = torch.zeros((), **like), torch.full((), float("-inf"), **like)
+        dtype, device = query.dtype, query.device
+        seen = torch.zeros((), dtype=dtype, device=device)
+        hidden = torch.full((), float("-inf"), dtype=dtype, device=device)
         return torch.where(mask, seen, hidden)
 
 

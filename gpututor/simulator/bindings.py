@@ -214,9 +214,7 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
         for device in simulation.devices:
             device.memory.empty_cache()
 
-    bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(
-        lambda index: memory(index).stats()
-    )
+    bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(lambda index: memory(index).stats())
     bind("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")(
         lambda index: memory(index).reset_peak()
     )
@@ -238,8 +236,11 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
     allocators = [device.memory for device in simulation.devices]
 
     @bind("_cuda_memorySnapshot")
-    def snapshot(pool: Any = None, include_traces: bool = True) -> dict[str, Any]:
-        if pool is not None and tuple(pool) != (0, 0):
+    def snapshot(which: Any = None, include_traces: bool = True) -> dict[str, Any]:
+        # None, the id of a pool, or (from torch 2.13 on) the id and whether to include traces
+        if isinstance(which, tuple) and len(which) == 3:
+            *which, include_traces = which
+        if which is not None and tuple(which) != (0, 0):
             raise NotSimulatedError("a snapshot of a torch.cuda.MemPool")
         found = memory_history.snapshot(allocators)
         if not include_traces:

@@ -230,7 +230,7 @@ def _elementwise(call: Call) -> int:
     """Return the bytes of the loss of every element, before it is reduced."""
     first, second = call.args[:2]
     shape = torch.broadcast_shapes(first.shape, second.shape)
-    return shape.numel() * int(call.outputs[0].element_size())
+    return int(shape.numel() * call.outputs[0].element_size())
 
 
 @rule(aten.mse_loss, aten.smooth_l1_loss)

@@ -129,9 +129,7 @@ class Settings:
         if name == "cudaMallocAsync":
             raise NotSimulatedError("the allocator backend cudaMallocAsync")
         if name != "native":
-            raise ValueError(
-                "Unknown allocator backend, options are native and cudaMallocAsync"
-            )
+            raise ValueError("Unknown allocator backend, options are native and cudaMallocAsync")
 
     def _read_roundup_power2_divisions(self, tokens: _Tokens) -> None:
         divisions = self.roundup_power2_divisions
@@ -204,7 +202,7 @@ class _Tokens:
                 "i < config_.size() INTERNAL ASSERT FAILED: Index out of bounds in ConfigTokenizer. "
                 f"The allocator's settings end too early: {''.join(self._tokens)!r}"
             )
-        return self._tokens[self._place]
+        return str(self._tokens[self._place])
 
     def take(self) -> str:
         token = self.peek()

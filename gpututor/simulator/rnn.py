@@ -163,9 +163,7 @@ class _Recurrent(torch.autograd.Function):
             saved.append(new(device, Output(size, torch.uint8)))
         ctx.call, ctx.count = call, len(tensors)
         ctx.save_for_backward(*saved)
-        launch(
-            call.name, lambda *raw: call.run(raw), values, outputs, call.seconds(values), takes
-        )
+        launch(call.name, lambda *raw: call.run(raw), values, outputs, call.seconds(values), takes)
         return tuple(outputs)
 
     @staticmethod

@@ -104,7 +104,7 @@ class Workspaces:
                 handle, self._count = self._count, self._count + 1
             token = self._local.token = _Token(handle)
             self._threads[weakref.ref(token, self._ended.append)] = handle
-        return token.handle  # type: ignore[no-any-return]
+        return int(token.handle)
 
     def blocks(self) -> list[Block]:
         """Return all workspaces."""

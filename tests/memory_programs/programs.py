@@ -4,6 +4,8 @@ A program is a text of one statement a line. The lines run in one namespace that
 ``nn`` and ``F``; each runs in a fresh process when it is recorded.
 """
 
+# ruff: noqa: E501 (a program has one statement a line)
+
 from __future__ import annotations
 
 PROGRAMS: dict[str, str] = {}
@@ -520,13 +522,19 @@ for name, (layer, shape) in {
     "batch_norm2d": ("nn.BatchNorm2d(16)", "8, 16, 32, 32"),
     "batch_norm3d": ("nn.BatchNorm3d(4)", "2, 4, 8, 8, 8"),
     "batch_norm_large": ("nn.BatchNorm2d(64)", "16, 64, 56, 56"),
-    "batch_norm_plain": ("nn.BatchNorm2d(16, affine=False, track_running_stats=False)", "8, 16, 32, 32"),
+    "batch_norm_plain": (
+        "nn.BatchNorm2d(16, affine=False, track_running_stats=False)",
+        "8, 16, 32, 32",
+    ),
     "instance_norm2d": ("nn.InstanceNorm2d(16, affine=True)", "8, 16, 32, 32"),
     "group_norm": ("nn.GroupNorm(4, 16)", "8, 16, 32, 32"),
     "layer_norm": ("nn.LayerNorm(512)", "256, 512"),
     "rms_norm": ("nn.RMSNorm(512)", "256, 512"),
     "local_response_norm": ("nn.LocalResponseNorm(2)", "8, 16, 32, 32"),
-    "mlp_dropout": ("nn.Sequential(nn.Linear(512, 512), nn.Dropout(0.1), nn.Linear(512, 512))", "64, 512"),
+    "mlp_dropout": (
+        "nn.Sequential(nn.Linear(512, 512), nn.Dropout(0.1), nn.Linear(512, 512))",
+        "64, 512",
+    ),
     "encoder_layer": ("nn.TransformerEncoderLayer(128, 4, 512, batch_first=True)", "8, 50, 128"),
     "encoder_layer_norm_first": (
         "nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True, norm_first=True)",
@@ -583,8 +591,18 @@ for name, (dtype, length, before, options) in {
     "half_causal": ("float16", 128, "pass", ", is_causal=True"),
     "half_dropout": ("float16", 128, "pass", ", dropout_p=0.1"),
     "bfloat16": ("bfloat16", 256, "pass", ""),
-    "float_mask": ("float32", 128, "m = torch.ones(128, 128, dtype=torch.bool, device='cuda').tril()", ", attn_mask=m"),
-    "half_mask": ("float16", 128, "m = torch.ones(128, 128, dtype=torch.bool, device='cuda').tril()", ", attn_mask=m"),
+    "float_mask": (
+        "float32",
+        128,
+        "m = torch.ones(128, 128, dtype=torch.bool, device='cuda').tril()",
+        ", attn_mask=m",
+    ),
+    "half_mask": (
+        "float16",
+        128,
+        "m = torch.ones(128, 128, dtype=torch.bool, device='cuda').tril()",
+        ", attn_mask=m",
+    ),
     "float_bias": ("float32", 128, "m = torch.zeros(128, 128, device='cuda')", ", attn_mask=m"),
     "double": ("float64", 64, "pass", ""),
 }.items():

@@ -78,7 +78,8 @@ def main() -> None:
 
     events = "--events" in sys.argv
     with ThreadPool(WORKERS) as pool:
-        found = dict(zip(PROGRAMS, pool.map(lambda text: in_child(run, text, events), PROGRAMS.values()), strict=True))
+        answers = pool.map(lambda text: in_child(run, text, events), PROGRAMS.values())
+    found = dict(zip(PROGRAMS, answers, strict=True))
     result = {
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,

@@ -1,4 +1,4 @@
-"""Record how a real GPU's caching allocator answers to random requests: run this where there is one.
+"""Record how a real GPU's caching allocator answers to random requests, where there is one.
 
 ``python -m tests.memory_programs.traces OUT.json``. Each trace is made in a process of its own. A
 step is what was asked, with the statistics that it changed, by their place in the list of names;
@@ -34,7 +34,10 @@ KINDS: dict[str, tuple[str, int, int, int | None]] = {
     "roundup_8": ("roundup_power2_divisions:8", 20 * MIB, 1, None),
     "garbage": ("garbage_collection_threshold:0.6", 60 * MIB, 0, 400 * MIB),
     "garbage_split": (
-        "garbage_collection_threshold:0.5,max_split_size_mb:30", 100 * MIB, 1, 500 * MIB
+        "garbage_collection_threshold:0.5,max_split_size_mb:30",
+        100 * MIB,
+        1,
+        500 * MIB,
     ),
 }
 SEEDS = 3
