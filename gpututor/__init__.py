@@ -41,7 +41,8 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "diagrams", "doctor", "exercises", "figures", "live", "machine", "memory", "recorded", "transfer",
+    "diagrams", "doctor", "exercises", "figures", "live", "machine", "memory", "recorded",
+    "transfer",
 }  # fmt: skip
 
 

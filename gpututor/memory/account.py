@@ -180,7 +180,8 @@ def account(
     Account
         *Activations* are tensors that autograd saved for backward, and others that the step made.
         *Workspace* are blocks that belong to no tensor of Python's, such as cuBLAS's, or what an
-        older graph still holds. *Other* are tensors that were there before the step. The peaks in ``torch.cuda.memory_stats`` are reset at each line.
+        older graph still holds. *Other* are tensors that were there before the step. The peaks in
+        ``torch.cuda.memory_stats`` are reset at each line.
 
     Raises
     ------

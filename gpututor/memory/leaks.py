@@ -169,6 +169,7 @@ def free_notebook() -> str:
         for space in (shell.user_ns, shell.user_ns_hidden):
             for name in [name for name in space if name[:1] == "_" and name[1:].isdigit()]:
                 del space[name]  # _5
+            space.update(dict.fromkeys(("_", "__", "___"), ""))
         shell.user_ns.get("Out", {}).clear()
         for attribute in ("InteractiveTB", "SyntaxTB"):
             handler = getattr(shell, attribute, None)

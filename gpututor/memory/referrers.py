@@ -213,9 +213,9 @@ class _Roots:
         name = str(key.value)
         if key.kind != "item":
             return ""
-        if self._shell is not None and module == "__main__":
-            if name in ("_", "__", "___") or (name[:1] == "_" and name[1:].isdigit()):
-                return f"{name}, the notebook's memory of a cell's result{_at(way)}"
+        kept = name in ("_", "__", "___") or (name[:1] == "_" and name[1:].isdigit())
+        if kept and self._shell is not None and module == "__main__":
+            return f"{name}, the notebook's memory of a cell's result{_at(way)}"
         where = "" if module == "__main__" else f" of the module {module}"
         if module == "sys" and name in ("last_value", "last_exc"):
             return ""  # its frames are named one by one

@@ -77,7 +77,7 @@ class _Attention(torch.autograd.Function):
     def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> torch.Tensor:
         query, key, value = tensors[:3]
         device = query._geometry.device  # type: ignore[attr-defined]
-        batch, heads, length, _ = query.shape
+        batch, heads, length = query.shape[:3]
         seeds = []
         if call.kind == "cudnn":
             seeds = [allocate(device, 8), allocate(device, 8)]

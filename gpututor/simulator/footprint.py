@@ -313,7 +313,7 @@ def _batch_norm_backward(call: Call, footprint: Footprint) -> None:
     aten.col2im,
 )
 def _dense(call: Call, footprint: Footprint) -> None:
-    """A gradient that is one number shown many times is written out first."""
+    """Write out a gradient that is one number shown many times."""
     gradient = call.args[0]
     if 0 in gradient.stride() and gradient.numel() > 1:
         footprint.held.append(nbytes(gradient))

@@ -199,8 +199,8 @@ class _Tokens:
     def peek(self) -> str:
         if self.at_end():
             raise RuntimeError(
-                "i < config_.size() INTERNAL ASSERT FAILED: Index out of bounds in ConfigTokenizer. "
-                f"The allocator's settings end too early: {''.join(self._tokens)!r}"
+                "i < config_.size() INTERNAL ASSERT FAILED: Index out of bounds in "
+                f"ConfigTokenizer. The settings end too early: {''.join(self._tokens)!r}"
             )
         return str(self._tokens[self._place])
 

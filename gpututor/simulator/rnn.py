@@ -17,7 +17,7 @@ from .cost import peak
 from .footprint import Footprint
 from .fused import Output, launch, new
 from .operators import set_geometry
-from .tensor import Tensor, is_simulated
+from .tensor import is_simulated
 
 Layer = Callable[..., tuple[torch.Tensor, ...]]
 
