@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import functools
 import importlib
 import os
 import sys
@@ -24,6 +25,7 @@ from . import (
     attention,
     autocast,
     bindings,
+    cells,
     factories,
     inside,
     methods,
@@ -196,6 +198,11 @@ def _install(simulation: Simulation) -> None:
         for name in names:
             if hasattr(owner, name):
                 change(owner, name, inside.composite(getattr(owner, name)))
+    for module in (torch, torch._VF):
+        change(module, "lstm_cell", cells.lstm_cell(originals.lstm_cell))
+        change(module, "gru_cell", cells.gru_cell(originals.gru_cell))
+    change(torch, "rms_norm", cells.rms_norm(originals.rms_norm))
+    change(torch.nn.Parameter, "__new__", staticmethod(_parameter(torch.nn.Parameter.__new__)))
     plain = torch.nn.functional.scaled_dot_product_attention
     change(
         torch.nn.functional,
@@ -297,6 +304,18 @@ def _refuse_simulated(name: str, original: Any) -> Any:
         return original(value, *args, **kwargs)
 
     return function
+
+
+def _parameter(original: Any) -> Any:
+    """Return ``nn.Parameter.__new__``, which takes a parameter of a simulated device too."""
+
+    @functools.wraps(original)
+    def new(cls: Any, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if type(data) is tensor.Parameter:
+            data = data.detach()
+        return original(cls, data, *args, **kwargs)
+
+    return new
 
 
 def _refuse(name: str) -> Any:

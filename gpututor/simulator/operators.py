@@ -466,7 +466,11 @@ class Operator:
             if value.layout != torch.strided:
                 raise NotSimulatedError(f"{self.func}: a sparse result")
             spec = _geometry_of(value, device)
-            block = device.memory.allocate(spec.nbytes, stream.stream_id)
+            nbytes = spec.nbytes
+            if self.base.startswith("_unique") or self.base.startswith("unique_"):
+                # CUDA keeps room for as many as there could have been.
+                nbytes = max(nbytes, args[0].numel() * value.element_size() * bool(value.numel()))
+            block = device.memory.allocate(nbytes, stream.stream_id)
             view = block.view(spec.size, spec.stride, spec.dtype)
             view.copy_(value)
             return wrap(spec, view, block)
@@ -619,6 +623,33 @@ def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
             result = operator.func(*one, **named)
         found.extend(result or [])
     return found if operator.schema.returns else None
+
+
+_IN_PLACE = {
+    aten.scatter.src: aten.scatter_.src,
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.index_add.default: aten.index_add_.default,
+    aten.index_put.default: aten.index_put_.default,
+}
+
+
+@handles(*_IN_PLACE)
+def _into_zeros(operator: Operator, args: Any, kwargs: Any) -> Any:
+    """Write into the zeros that a backward formula made, as CUDA's does.
+
+    For tensors of a subclass, which simulated ones are to C++, PyTorch's formulas make a copy.
+    """
+    node = _backward_node()
+    in_formula = (
+        node is not None
+        and not torch.is_grad_enabled()
+        and not isinstance(node, torch.autograd.function.BackwardCFunction)
+        and tensor.is_simulated(args[0])
+    )
+    accumulates = operator.base != "index_put" or (len(args) > 3 and args[3])
+    if in_formula and accumulates:
+        return run(_IN_PLACE[operator.func], args, kwargs)
+    return operator.plain_run(args, kwargs)
 
 
 @handles(aten._unsafe_view.default)
