@@ -144,6 +144,9 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
     nbytes = from_raw.numel() * from_raw.element_size()
     seconds = (profile.copy_latency + nbytes / rate) * profile.slowdown
     stream = simulation.launch_stream(device)
+    there = to_raw if inward else from_raw
+    if nbytes and not _is_dense(there):
+        device.memory.allocate(nbytes, stream.stream_id)  # copied by way of a dense buffer
 
     end = device.launch(
         stream,
@@ -167,6 +170,15 @@ def _write(target: torch.Tensor, source: torch.Tensor) -> None:
             target.copy_(source)
     else:
         target.copy_(source)
+def _is_dense(raw: torch.Tensor) -> bool:
+    """Tell whether the elements lie side by side, in any order."""
+    expected = 1
+    for step, length in sorted(zip(raw.stride(), raw.shape, strict=True)):
+        if length != 1:
+            if step != expected:
+                return False
+            expected *= length
+    return True
 
 
 def _peer(target: Tensor, source: Tensor) -> None:

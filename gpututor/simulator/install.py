@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import functools
 import importlib
 import os
 import sys
@@ -14,15 +15,18 @@ from typing import Any
 
 import torch
 import torch.backends.cudnn
+import torch.backends.cudnn.rnn
 import torch.nn.modules.rnn
 from torch.amp import autocast_mode
 from torch.autograd import graph
 from torch.utils._device import DeviceContext
 
 from . import (
+    attention,
     autocast,
     bindings,
     collectives,
+    cells,
     factories,
     inside,
     lazy,
@@ -198,6 +202,17 @@ def _install(simulation: Simulation) -> None:
         for name in names:
             if hasattr(owner, name):
                 change(owner, name, inside.composite(getattr(owner, name)))
+    for module in (torch, torch._VF):
+        change(module, "lstm_cell", cells.lstm_cell(originals.lstm_cell))
+        change(module, "gru_cell", cells.gru_cell(originals.gru_cell))
+    change(torch, "rms_norm", cells.rms_norm(originals.rms_norm))
+    change(torch.nn.Parameter, "__new__", staticmethod(_parameter(torch.nn.Parameter.__new__)))
+    plain = torch.nn.functional.scaled_dot_product_attention
+    change(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        attention.make(inside.composite(plain)),
+    )
     for module in (torch.autograd, torch.autograd.graph):
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
     for name in ("device", "is_cuda", "is_cpu"):
@@ -228,7 +243,10 @@ def _install(simulation: Simulation) -> None:
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
     _install_device()
-    change(torch.backends.cudnn, "is_acceptable", lambda value: False)
+    change(torch.backends.cudnn, "is_acceptable", rnn.is_acceptable)
+    change(torch.backends.cudnn.rnn, "get_cudnn_mode", rnn.MODES.__getitem__)
+    change(torch, "_use_cudnn_rnn_flatten_weight", lambda: True)
+    change(torch, "_cudnn_rnn_flatten_weight", rnn.flatten_weight)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
     change(torch, "get_device", lambda value: value.get_device())
@@ -317,6 +335,18 @@ def _refuse_simulated(name: str, original: Any) -> Any:
         return original(value, *args, **kwargs)
 
     return function
+
+
+def _parameter(original: Any) -> Any:
+    """Return ``nn.Parameter.__new__``, which takes a parameter of a simulated device too."""
+
+    @functools.wraps(original)
+    def new(cls: Any, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if type(data) is tensor.Parameter:
+            data = data.detach()
+        return original(cls, data, *args, **kwargs)
+
+    return new
 
 
 def _refuse(name: str) -> Any:

@@ -15,6 +15,7 @@ from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
 from . import checks, random, runtime, tensor
+from . import checks, footprint, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -82,16 +83,22 @@ class Plan:
         Its time, and how often it fills the multiprocessors.
     upcast : bool
         Compute in float32 and round.
+    sizes : list of int
+        Bytes of the storage of each new result.
+    footprint : Footprint or None
+        The memory it takes beyond its results, if any.
     """
 
     __slots__ = (
         "device",
+        "footprint",
         "news",
         "resized",
         "returns",
         "seconds",
         "share",
         "single",
+        "sizes",
         "upcast",
         "waits",
     )
@@ -106,6 +113,8 @@ class Plan:
         self.single = True
         self.seconds = 0.0
         self.share = 1.0
+        self.sizes: list[int] = []
+        self.footprint: footprint.Footprint | None = None
 
 
 class _Argument:
@@ -229,12 +238,14 @@ class Operator:
         wrappers: list[Tensor] = []
         new_blocks: list[Block] = []
         allocate, number = device.memory.allocate, stream.stream_id
-        for spec in plan.news:
-            block = allocate(spec.nbytes, number)
+        for spec, nbytes in zip(plan.news, plan.sizes, strict=True):
+            block = allocate(nbytes, number)
             view = block.view(spec.size, spec.stride, spec.dtype)
             new_blocks.append(block)
             news.append(view)
             wrappers.append(wrap(spec, view, block))
+        if plan.footprint is not None:
+            take(plan.footprint, device, stream)
         mutated = self._mutated(raw, raw_kwargs) if self.writes else []
         after = 0.0
         if simulation.side_streams and _backward_node() is not None:
@@ -299,6 +310,12 @@ class Operator:
         plan.seconds, plan.share = kernel_time(
             self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
         )
+        call = footprint.Call(self.func, meta_args, meta_kwargs, outputs, device)
+        plan.footprint = footprint.of(self.func, call) or None
+        plan.sizes = [spec.nbytes for spec in plan.news]
+        if plan.footprint is not None:
+            for place, nbytes in plan.footprint.storages.items():
+                plan.sizes[place] = nbytes
         plan.upcast = any(value.dtype in HALF for value in inputs) and not self.name.startswith(
             ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
         )
@@ -457,12 +474,28 @@ class Operator:
             if value.layout != torch.strided:
                 raise NotSimulatedError(f"{self.func}: a sparse result")
             spec = _geometry_of(value, device)
-            block = device.memory.allocate(spec.nbytes, stream.stream_id)
+            nbytes = spec.nbytes
+            if self.base.startswith("_unique") or self.base.startswith("unique_"):
+                # CUDA keeps room for as many as there could have been.
+                nbytes = max(nbytes, args[0].numel() * value.element_size() * bool(value.numel()))
+            block = device.memory.allocate(nbytes, stream.stream_id)
             view = block.view(spec.size, spec.stride, spec.dtype)
             view.copy_(value)
             return wrap(spec, view, block)
 
         return pytree.tree_map(take, result)
+
+
+def take(footprint: footprint.Footprint, device: Device, stream: StreamState) -> None:
+    """Take the memory that a call takes beyond its results, and give back what does not stay."""
+    allocate, number = device.memory.allocate, stream.stream_id
+    held = [allocate(nbytes, number) for nbytes in footprint.held]
+    if footprint.blas:
+        device.workspaces.take(stream, footprint.blas == "lt")
+    for group in footprint.groups:
+        together = [allocate(nbytes, number) for nbytes in group]
+        del together
+    del held
 
 
 _END = object()
@@ -598,6 +631,38 @@ def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
             result = operator.func(*one, **named)
         found.extend(result or [])
     return found if operator.schema.returns else None
+
+
+_IN_PLACE = {
+    aten.scatter.src: aten.scatter_.src,
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.index_add.default: aten.index_add_.default,
+    aten.index_put.default: aten.index_put_.default,
+}
+
+
+@handles(*_IN_PLACE)
+def _into_zeros(operator: Operator, args: Any, kwargs: Any) -> Any:
+    """Write into the zeros that a backward formula made, as CUDA's does.
+
+    For tensors of a subclass, which simulated ones are to C++, PyTorch's formulas make a copy.
+    """
+    node = _backward_node()
+    in_formula = (
+        node is not None
+        and not torch.is_grad_enabled()
+        and not isinstance(node, torch.autograd.function.BackwardCFunction)
+        and tensor.is_simulated(args[0])
+    )
+    accumulates = operator.base != "index_put" or (len(args) > 3 and args[3])
+    if in_formula and accumulates:
+        return run(_IN_PLACE[operator.func], args, kwargs)
+    return operator.plain_run(args, kwargs)
+
+
+@handles(aten._unsafe_view.default)
+def _unsafe_view(operator: Operator, args: Any, kwargs: Any) -> Any:
+    return operator.view(args, kwargs)  # its schema does not say so, but it copies nothing
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)
