@@ -367,6 +367,8 @@ def by_hiding_the_launches(work: Callable[[], None]) -> bool:
 
     seconds(False)
     return seconds(True) < 0.75 * seconds(False)
+
+
 # -- 03-race ---------------------------------------------------------------------------------
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import torch
 
-from . import collectives, pinned
-from . import memory_history, pinned
+from . import collectives, memory_history, pinned
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation

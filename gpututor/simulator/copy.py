@@ -170,6 +170,8 @@ def _write(target: torch.Tensor, source: torch.Tensor) -> None:
             target.copy_(source)
     else:
         target.copy_(source)
+
+
 def _is_dense(raw: torch.Tensor) -> bool:
     """Tell whether the elements lie side by side, in any order."""
     expected = 1

@@ -14,8 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, random, runtime, tensor
-from . import checks, footprint, runtime, tensor
+from . import checks, footprint, random, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
