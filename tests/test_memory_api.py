@@ -26,7 +26,7 @@ def set_settings(text: str) -> None:
         torch.cuda.memory._set_allocator_settings(text)
 
 
-# -- settings: the errors are those of torch 2.11 on an H200 -----------------------------------------
+# -- settings: the errors are those of torch 2.11 on an H200 --
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_environment(
     assert torch.cuda.memory_stats()["max_split_size"] == 32 * MIB
 
 
-# -- history and snapshots ---------------------------------------------------------------------------
+# -- history and snapshots --
 
 
 def make() -> torch.Tensor:
@@ -169,7 +169,7 @@ def test_pending_block(simulated: Machine) -> None:
     assert torch.cuda.memory_stats()["active_bytes.all.current"] == 0
 
 
-# -- the rest of the API -----------------------------------------------------------------------------
+# -- the rest of the API --
 
 
 def test_old_names(simulated: Machine) -> None:
@@ -218,7 +218,7 @@ def test_refused(simulated: Machine, call: Callable[[], Any]) -> None:
         call()
 
 
-# -- reuse across streams ------------------------------------------------------------------------------
+# -- reuse across streams --
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -1,4 +1,4 @@
-"""Random programs: what is allocated is what live storages need, at every step, and 0 at the end."""
+"""Random programs: what is allocated is what live storages need, at every step; 0 at the end."""
 
 from __future__ import annotations
 
