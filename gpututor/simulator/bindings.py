@@ -141,6 +141,9 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         simulation.device().synchronize()
 
     bind("_accelerator_synchronizeDevice")(lambda index: simulation.device(index).synchronize())
+    bind("_cuda_hostMemoryStats")(pinned.stats)
+    bind("_cuda_resetPeakHostMemoryStats")(pinned.reset_peak)
+    bind("_cuda_resetAccumulatedHostMemoryStats")(pinned.reset_accumulated)
     bind("_host_emptyCache", "_accelerator_emptyHostCache")(pinned.forget)
     bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
 
