@@ -159,6 +159,13 @@ class Notebook:
         start = "([name, options]) => { jupyterapp.commands.execute(name, options); }"
         self.page.evaluate(start, [name, arguments])
 
+    def settle(self):
+        """Wait until the kernel has done all that it was asked so far."""
+        self.page.evaluate(
+            "jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestKernelInfo()"
+            ".then(() => 0)"
+        )
+
     def fit(self, width):
         """Make the window as high as the notebook, and show the notebook alone, from its top."""
         self.page.set_viewport_size({"width": width, "height": 900})
