@@ -38,6 +38,13 @@ class DeviceProperties:
         self.regs_per_multiprocessor = 65536
         self.shared_memory_per_block = 49152
         self.max_threads_per_block = 1024
+        # CUDA C++ Programming Guide, technical specifications per compute capability; a block
+        # can ask for all but what the system keeps: 1 KiB from capability 8 on.
+        self.shared_memory_per_multiprocessor = {(7, 5): 65536, (8, 0): 167936, (8, 9): 102400}.get(
+            profile.capability, 233472
+        )
+        kept = 1024 if profile.capability >= (8, 0) else 0
+        self.shared_memory_per_block_optin = self.shared_memory_per_multiprocessor - kept
         self.is_integrated = 0
         self.is_multi_gpu_board = 0
         self.gcnArchName = self.name

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import grad_mode
 
 from . import checks, pinned, runtime
 from .device import Device, Task
@@ -262,7 +263,8 @@ def replace(target: torch.Tensor, value: torch.Tensor) -> None:
         if target.dtype == value.dtype:
             target._block = value._block  # type: ignore[attr-defined]
             target._geometry = value._geometry  # type: ignore[attr-defined]
-            set_geometry(target, value._raw)  # type: ignore[arg-type, attr-defined]
+            with grad_mode._unsafe_preserve_version_counter(target):
+                set_geometry(target, value._raw)  # type: ignore[arg-type, attr-defined]
             return
     _become(target, value)
 

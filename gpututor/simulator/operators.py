@@ -151,6 +151,9 @@ class Operator:
         self.is_view = not self.writes and any(
             value.alias_info is not None for value in schema.returns
         )
+        self.may_overlap = self.writes[:1] == [(0, "self")] and (
+            torch.Tag.pointwise in func.tags or self.base == "copy"
+        )
         self.names = [argument.name for argument in schema.arguments]
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.compute = computed.get(func, func)
@@ -208,6 +211,8 @@ class Operator:
             _describe(kwargs.values(), key, values, blocks)
             raw_kwargs = dict(zip(kwargs, values, strict=True))
             key.extend(kwargs)
+        if self.may_overlap and len(blocks) > 1 and blocks[0] in blocks[1:]:
+            checks.overlap(raw)
         signature = tuple(key)
         plan = self.plans.get(signature)
         if plan is None or not plan.device.alive:
@@ -302,6 +307,8 @@ class Operator:
             result = _channels_last(result, meta_args)
         if any(value.layout != torch.strided for value in flat(result)):
             raise NotSimulatedError(f"{self.func}: a sparse result")
+        if any(value.is_quantized for value in flat(result)):
+            raise NotSimulatedError(f"{self.func}: a quantized result")
         self._read_returns(plan, args, kwargs, result, metas)
         inputs = [metas[id(value)] for value in given]
         outputs = [value for value in flat(result) if isinstance(value, torch.Tensor)]
@@ -472,6 +479,8 @@ class Operator:
                 return value
             if value.layout != torch.strided:
                 raise NotSimulatedError(f"{self.func}: a sparse result")
+            if value.is_quantized:
+                raise NotSimulatedError(f"{self.func}: a quantized result")
             spec = _geometry_of(value, device)
             nbytes = spec.nbytes
             if self.base.startswith("_unique") or self.base.startswith("unique_"):
