@@ -6,13 +6,14 @@ that its checks, its messages and its habits (lazy initialisation, for one) are 
 
 from __future__ import annotations
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from . import collectives, pinned
+from . import collectives, memory_history, pinned
 from .device import StreamState
 from .errors import NotSimulatedError
 from .runtime import Simulation
@@ -33,9 +34,7 @@ class DeviceProperties:
         self.L2_cache_size = profile.l2_bytes
         self.clock_rate = int(profile.clock_hz / 1e3)
         self.warp_size = 32
-        self.max_threads_per_multi_processor = {(7, 5): 1024, (8, 9): 1536}.get(
-            profile.capability, 2048
-        )
+        self.max_threads_per_multi_processor = profile.threads_per_multiprocessor
         self.regs_per_multiprocessor = 65536
         self.shared_memory_per_block = 49152
         self.max_threads_per_block = 1024
@@ -95,6 +94,7 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
 
     @bind("_cuda_init")
     def init() -> None:
+        simulation.settings.read_environment()
         simulation.initialized = True
         torch.cuda.default_generators = tuple(device.generator for device in devices)  # type: ignore[assignment]
 
@@ -149,7 +149,12 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         device = simulation.device()
         device.sleep(simulation.launch_stream(device), int(cycles))
 
-    bind("_cuda_ipc_collect", "_cuda_clearCublasWorkspaces")(lambda *args: None)
+    bind("_cuda_ipc_collect")(lambda *args: None)
+
+    @bind("_cuda_clearCublasWorkspaces")
+    def clear_workspaces() -> None:
+        for device in devices:
+            device.workspaces.clear()
 
     @bind("_cuda_set_sync_debug_mode")
     def set_sync_debug_mode(mode: int) -> None:
@@ -168,8 +173,6 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         "_cuda_cudaCachingAllocator_raw_alloc",
         "_cuda_cudaCachingAllocator_raw_delete",
         "_cuda_cudaCachingAllocator_enable",
-        "_cuda_record_memory_history",
-        "_cuda_record_memory_history_legacy",
         "_cuda_jiterator_compile_and_launch_kernel",
     ):
         bind(name)(_refusal(f"torch._C.{name}"))
@@ -211,9 +214,7 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
         for device in simulation.devices:
             device.memory.empty_cache()
 
-    bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(
-        lambda index: memory(index).statistics()
-    )
+    bind("_cuda_memoryStats", "_accelerator_getDeviceStats")(lambda index: memory(index).stats())
     bind("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")(
         lambda index: memory(index).reset_peak()
     )
@@ -228,21 +229,74 @@ def _bind_memory(simulation: Simulation, bind: Bind) -> None:
             raise RuntimeError(
                 f"Allocator not initialized for device {chr(index)}: did you call init?"
             )
-        allocator = memory(index)
-        allocator.fraction = float(fraction)
-        allocator.limit = int(allocator.capacity * fraction)
+        memory(index).fraction = float(fraction)
 
-    bind("_cuda_getMemoryFraction")(lambda index: memory(index).fraction)
+    bind("_cuda_getMemoryFraction")(lambda index: memory(index).limit / memory(index).capacity)
+
+    allocators = [device.memory for device in simulation.devices]
 
     @bind("_cuda_memorySnapshot")
-    def snapshot(pool: Any = None) -> dict[str, Any]:
-        segments = [part for device in simulation.devices for part in device.memory.snapshot()]
-        return {
-            "segments": segments,
-            "device_traces": [[] for _ in simulation.devices],
-            "allocator_settings": {},
-            "external_annotations": [],
-        }
+    def snapshot(which: Any = None, include_traces: bool = True) -> dict[str, Any]:
+        # None, the id of a pool, or (from torch 2.13 on) the id and whether to include traces
+        if isinstance(which, tuple) and len(which) == 3:
+            *which, include_traces = which
+        if which is not None and tuple(which) != (0, 0):
+            raise NotSimulatedError("a snapshot of a torch.cuda.MemPool")
+        found = memory_history.snapshot(allocators)
+        if not include_traces:
+            found["device_traces"] = [[] for _ in allocators]
+        return found
+
+    @bind("_cuda_record_memory_history")
+    def record_history(
+        enabled: str | None = "all",
+        context: str | None = "all",
+        stacks: str = "all",
+        max_entries: int = sys.maxsize,
+        clear_history: bool = False,
+        compile_context: bool = False,
+        global_record_annotations: bool = False,
+        skip_actions: Any = (),
+        *more: Any,
+    ) -> None:
+        memory_history.check_options(enabled, context, stacks)
+        keep = max_entries if enabled == "all" else 1
+        for allocator in allocators:
+            before = allocator.history
+            allocator.history = None
+            if enabled is not None:
+                history = memory_history.History(context, keep, frozenset(skip_actions or ()))
+                if before is not None and not clear_history:
+                    history.entries.extend(before.entries)
+                allocator.history = history
+
+    @bind("_cuda_record_memory_history_legacy")
+    def record_history_legacy(
+        enabled: bool,
+        record_context: bool = True,
+        trace_alloc_max_entries: int = 1,
+        trace_alloc_record_context: bool = False,
+        record_context_cpp: bool = False,
+        clear_history: bool = False,
+        *more: Any,
+    ) -> None:
+        context = None
+        if enabled and record_context:
+            context = "alloc" if trace_alloc_record_context else "state"
+        entries = trace_alloc_max_entries
+        record_history("all" if enabled else None, context, "all", entries, clear_history)
+
+    bind("_cuda_isHistoryEnabled")(lambda: allocators[0].history is not None)
+    bind("_cuda_setMemoryMetadata")(memory_history.set_metadata)
+    bind("_cuda_getMemoryMetadata")(memory_history.metadata)
+    bind("_cuda_memoryMetadataSupported")(lambda: True)
+    bind("_cuda_allocationTraceback")(
+        lambda address: memory_history.traceback_of(allocators, address)
+    )
+    bind("_accelerator_setAllocatorSettings", "_cuda_cudaCachingAllocator_set_allocator_settings")(
+        simulation.settings.parse
+    )
+    bind("_accelerator_getAllocatorSettings")(lambda: simulation.settings.text)
 
     def mem_get_info(index: int) -> tuple[int, int]:
         allocator = simulation.device(index).memory

@@ -14,8 +14,10 @@ import torch
 from .engine import Engine, Work
 from .errors import StoppedError, cuda_error, kernel_failure
 from .memory import Allocator
+from .memory_settings import Settings
 from .profiles import Profile
 from .random import Generator
+from .workspace import Workspaces
 
 #: Seconds of a sleeping kernel that are waited out; a longer one sets the clock forward.
 LONGEST_SLEEP = 2.0
@@ -128,14 +130,24 @@ class Device:
         Its memory in bytes.
     engine : Engine
         The clock and worker it shares with the other devices.
+    settings : Settings, optional
+        What the allocators of all devices are told.
     """
 
-    def __init__(self, index: int, profile: Profile, memory: int, engine: Engine) -> None:
+    def __init__(
+        self,
+        index: int,
+        profile: Profile,
+        memory: int,
+        engine: Engine,
+        settings: Settings | None = None,
+    ) -> None:
         self.index = index
         self.profile = profile
         self.engine = engine
         self.torch_device = torch.device("cuda", index)
-        self.memory = Allocator(self, memory)
+        self.memory = Allocator(self, memory, settings)
+        self.workspaces = Workspaces(self)
         self.generator = Generator(self.torch_device)
         self.alive = True
         self.blocking = os.environ.get("CUDA_LAUNCH_BLOCKING") == "1"

@@ -208,7 +208,6 @@ COMPOSITES: list[tuple[Any, tuple[str, ...]]] = [
         torch.nn.functional,
         (
             "cosine_similarity",
-            "scaled_dot_product_attention",
             "ctc_loss",
             "multi_head_attention_forward",
             "interpolate",

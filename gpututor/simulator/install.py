@@ -14,12 +14,14 @@ from typing import Any
 
 import torch
 import torch.backends.cudnn
+import torch.backends.cudnn.rnn
 import torch.nn.modules.rnn
 from torch.amp import autocast_mode
 from torch.autograd import graph
 from torch.utils._device import DeviceContext
 
 from . import (
+    attention,
     autocast,
     bindings,
     collectives,
@@ -196,6 +198,12 @@ def _install(simulation: Simulation) -> None:
         for name in names:
             if hasattr(owner, name):
                 change(owner, name, inside.composite(getattr(owner, name)))
+    plain = torch.nn.functional.scaled_dot_product_attention
+    change(
+        torch.nn.functional,
+        "scaled_dot_product_attention",
+        attention.make(inside.composite(plain)),
+    )
     for module in (torch.autograd, torch.autograd.graph):
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
     for owner in (torch, torch.Tensor):
@@ -211,7 +219,10 @@ def _install(simulation: Simulation) -> None:
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
     _install_device()
-    change(torch.backends.cudnn, "is_acceptable", lambda value: False)
+    change(torch.backends.cudnn, "is_acceptable", rnn.is_acceptable)
+    change(torch.backends.cudnn.rnn, "get_cudnn_mode", rnn.MODES.__getitem__)
+    change(torch, "_use_cudnn_rnn_flatten_weight", lambda: True)
+    change(torch, "_cudnn_rnn_flatten_weight", rnn.flatten_weight)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
     change(torch, "get_device", lambda value: value.get_device())

@@ -7,6 +7,10 @@ a block splits where enough remains, and merges with its free neighbours when it
 
 A segment is one host buffer and a tensor's storage a piece of it, so that reuse, stale contents
 and addresses are real. Pages never written to cost the host nothing.
+
+A learner may interrupt the host at any moment. What holds the truth is little: the segments, and
+which pieces blocks hold. All else (pools, neighbours, current statistics) is made from it again
+where an interrupt fell into a change.
 """
 
 from __future__ import annotations
@@ -14,25 +18,31 @@ from __future__ import annotations
 import bisect
 import itertools
 import threading
+import weakref
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-if TYPE_CHECKING:
-    from .device import Device, StreamState
+from .memory_blocks import ROUND, AddressSpace, Block, Piece, Segment
+from .memory_settings import Settings
+from .memory_statistics import Statistics
 
-ROUND = 512
+if TYPE_CHECKING:
+    from .device import Device
+    from .memory_history import History
+
+__all__ = ["Allocator", "Block"]
+
 SMALL = 1 << 20  # the largest request the small pool serves
 SMALL_SEGMENT = 2 << 20
 LARGE_SEGMENT = 20 << 20
 LARGE_MINIMUM = 10 << 20  # from here on a segment holds one request
 LARGE_ROUND = 2 << 20
+_LAST_ADDRESS = 0x7F00_0000_0000  # where the driver's addresses end on Linux, about
+_ADDRESSES = 1 << 40  # for each device: the largest memory
 
-
-def rounded(size: int) -> int:
-    """Return `size` in bytes as the allocator counts it."""
-    return max(ROUND, -(-size // ROUND) * ROUND)
+_Entry = tuple[int, int, int, Piece]  # a free piece: size, address, a number, the piece
 
 
 def segment_size(size: int) -> int:
@@ -44,165 +54,6 @@ def segment_size(size: int) -> int:
     return -(-size // LARGE_ROUND) * LARGE_ROUND
 
 
-class Segment:
-    """One host buffer that stands for one ``cudaMalloc``."""
-
-    __slots__ = ("_bases", "address", "shift", "size", "storage", "stream")
-
-    def __init__(self, size: int, stream: int) -> None:
-        self.size = size
-        self.stream = stream
-        self.storage = torch.UntypedStorage(size + ROUND, device="cpu")
-        # CUDA's addresses are multiples of 512 bytes.
-        self.shift = -self.storage.data_ptr() % ROUND
-        self.address = self.storage.data_ptr() + self.shift
-        self._bases: dict[torch.dtype, torch.Tensor] = {}
-
-    def base(self, dtype: torch.dtype) -> torch.Tensor:
-        """Return the whole segment as a flat CPU tensor of `dtype`, to take views of."""
-        base = self._bases.get(dtype)
-        if base is None:
-            # A tensor made in inference mode could not be written by kernels, which run outside it.
-            with torch._C.DisableTorchFunction(), torch.inference_mode(False):
-                flat = torch.empty(0, dtype=dtype, device="cpu")
-                first = self.shift // dtype.itemsize
-                base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
-            self._bases[dtype] = base
-        return base
-
-
-class _Piece:
-    """A stretch of a segment: in use, or free in its pool."""
-
-    __slots__ = ("free", "next", "offset", "previous", "requested", "segment", "size")
-
-    def __init__(self, segment: Segment, offset: int, size: int) -> None:
-        self.segment = segment
-        self.offset = offset
-        self.size = size
-        self.free = True
-        self.requested = 0
-        self.previous: _Piece | None = None
-        self.next: _Piece | None = None
-
-
-class Block:
-    """The storage of a simulated tensor and of all its views; freed when they are gone.
-
-    Attributes
-    ----------
-    nbytes : int
-        Bytes asked for.
-    written : float
-        Simulated time at which the last launched operator that writes it ends.
-    """
-
-    __slots__ = ("__weakref__", "_device", "_piece", "_used_until", "nbytes", "written")
-
-    def __init__(self, device: Device, piece: _Piece | None, nbytes: int) -> None:
-        self._device = device
-        self._piece = piece
-        self.nbytes = nbytes
-        self.written = 0.0
-        self._used_until: list[StreamState] = []
-
-    def used_on(self, stream: StreamState) -> None:
-        """Do not hand it out again before what `stream` has queued by its freeing is done."""
-        if stream not in self._used_until:
-            self._used_until.append(stream)
-
-    @property
-    def address(self) -> int:
-        """The address of its first byte; 0 for an empty one."""
-        piece = self._piece
-        return 0 if piece is None else piece.segment.address + piece.offset
-
-    def first(self, dtype: torch.dtype) -> int:
-        """Return where it begins in its segment, in elements of `dtype`."""
-        piece = self._piece
-        return 0 if piece is None else (piece.segment.shift + piece.offset) // dtype.itemsize
-
-    def view(
-        self, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, offset: int = 0
-    ) -> torch.Tensor:
-        """Return the CPU tensor of this geometry over the block; `offset` in elements."""
-        piece = self._piece
-        if piece is None:
-            with torch._C.DisableTorchFunction():
-                return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
-        return piece.segment.base(dtype).as_strided(
-            size, stride, (piece.segment.shift + piece.offset) // dtype.itemsize + offset
-        )
-
-    def __del__(self) -> None:
-        # Runs in any thread and at any moment: queue only, take no lock.
-        if self._piece is not None:
-            busy = max((stream.end for stream in self._used_until), default=0.0)
-            self._device.memory.returned.append((self._piece, busy))
-
-
-class _Counter:
-    """``current``, ``peak``, ``allocated`` and ``freed`` of one statistic."""
-
-    __slots__ = ("allocated", "current", "freed", "peak")
-
-    def __init__(self) -> None:
-        self.current = self.peak = self.allocated = self.freed = 0
-
-    def add(self, amount: int) -> None:
-        if amount > 0:
-            self.allocated += amount
-            self.current = current = self.current + amount
-            if current > self.peak:
-                self.peak = current
-        else:
-            self.freed -= amount
-            self.current += amount
-
-    def as_dict(self) -> dict[str, int]:
-        return {name: getattr(self, name) for name in ("current", "peak", "allocated", "freed")}
-
-
-class _Tally:
-    """The statistics of one pool, or of both together."""
-
-    __slots__ = (
-        "allocated_bytes",
-        "allocation",
-        "inactive_split",
-        "inactive_split_bytes",
-        "requested_bytes",
-        "reserved_bytes",
-        "segment",
-    )
-
-    def __init__(self) -> None:
-        for name in self.__slots__:
-            setattr(self, name, _Counter())
-
-    allocation: _Counter
-    allocated_bytes: _Counter
-    inactive_split: _Counter
-    inactive_split_bytes: _Counter
-    requested_bytes: _Counter
-    reserved_bytes: _Counter
-    segment: _Counter
-
-
-#: Statistic of PyTorch's -> where it is kept. What is allocated is active.
-_STATISTICS = {
-    "allocation": "allocation",
-    "segment": "segment",
-    "active": "allocation",
-    "inactive_split": "inactive_split",
-    "allocated_bytes": "allocated_bytes",
-    "reserved_bytes": "reserved_bytes",
-    "active_bytes": "allocated_bytes",
-    "inactive_split_bytes": "inactive_split_bytes",
-    "requested_bytes": "requested_bytes",
-}
-
-
 class Allocator:
     """The caching allocator of one device.
 
@@ -212,25 +63,31 @@ class Allocator:
         Where it allocates.
     capacity : int
         Bytes of the device's memory.
+    settings : Settings, optional
+        What ``PYTORCH_ALLOC_CONF`` says; the defaults where it is left out.
     """
 
-    def __init__(self, device: Device, capacity: int) -> None:
+    def __init__(self, device: Device, capacity: int, settings: Settings | None = None) -> None:
         self._device = device
         self.capacity = capacity
-        self.limit = capacity
-        self.fraction = 1.0
-        self.returned: deque[tuple[_Piece, float]] = deque()  # filled by Block.__del__
+        self.settings = settings or Settings()
+        self.statistics = Statistics()
+        self.history: History | None = None
+        self.fraction: float | None = None  # of the memory that this process may use
         self._lock = threading.RLock()
-        self._held: list[tuple[_Piece, float]] = []  # freed, but in use on another stream
+        self._changing = 0  # not 0: a change is under way, or was when an interrupt fell into it
+        # The truth: the segments, the pieces that blocks hold, and those that wait for streams.
+        self._segments: dict[int, Segment] = {}
+        self._live: dict[weakref.ref[Block], Piece] = {}
+        self._held: list[Piece] = []
+        #: References to blocks that are gone. C code fills it: it takes no lock, runs in any
+        #: thread and at any moment, and no interrupt can fall into it.
+        self._returned: deque[weakref.ref[Block]] = deque()
         #: (stream, small?) -> free pieces sorted by size, then address
-        self._pools: defaultdict[tuple[int, bool], list[tuple[int, int, int, _Piece]]]
-        self._pools = defaultdict(list)
+        self._pools: defaultdict[tuple[int, bool], list[_Entry]] = defaultdict(list)
+        self._searches = {True: 0, False: 0}  # by small?: how old a free piece is counts in these
         self._order = itertools.count()
-        self._segments: dict[int, tuple[Segment, _Piece]] = {}
-        self.retries = 0
-        self.ooms = 0
-        self._all = _Tally()
-        self._tallies = {True: (self._all, _Tally()), False: (self._all, _Tally())}  # by small?
+        self._addresses = AddressSpace(_LAST_ADDRESS - device.index * _ADDRESSES)
 
     # -- allocating --------------------------------------------------------------------------
 
@@ -243,245 +100,466 @@ class Allocator:
             When neither a free block nor a new segment can hold it.
         """
         if nbytes == 0:
-            return Block(self._device, None, 0)
+            return Block(None, 0)
+        if self._changing and self._is_inside():
+            return self._apart(nbytes, stream)
         with self._lock:
-            if self.returned or self._held:
-                self.collect()
-            return Block(self._device, self._take(nbytes, stream), nbytes)
-
-    def _take(self, nbytes: int, stream: int) -> _Piece:
-        size = rounded(nbytes)
-        piece = self._find(size, stream) or self._grow(size, nbytes, stream)
-        small = piece.segment.size == SMALL_SEGMENT and size <= SMALL
-        if self._should_split(piece, size, small):
-            rest = _Piece(piece.segment, piece.offset + size, piece.size - size)
-            rest.previous, rest.next = piece, piece.next
-            if rest.next is not None:
-                rest.next.previous = rest
-            if piece.previous is None and piece.next is None:
-                pass  # a whole segment was not an inactive split
-            else:
-                self._split_inactive(-piece.size, small)
-            piece.next, piece.size = rest, size
-            self._insert(rest, small)
-            self._split_inactive(rest.size, small)
-        elif piece.previous is not None or piece.next is not None:
-            self._split_inactive(-piece.size, small)
-        piece.free = False
-        piece.requested = nbytes
-        self._use(piece, small, 1)
-        return piece
-
-    def collect(self) -> None:
-        """Take back the blocks that Python and autograd have let go."""
-        returned = self.returned
-        with self._lock:
-            while returned:
-                piece, busy = returned.popleft()
-                if busy and not self._device.engine.reached(busy):
-                    self._held.append((piece, busy))
-                else:
-                    self._free(piece)
+            if self._changing or self._returned:
+                self._settle()
+            size = self.rounded(nbytes)
+            small = size <= SMALL
+            self._changing += 1
             if self._held:
-                held, self._held = self._held, []
-                for piece, busy in held:
-                    if self._device.engine.reached(busy):
-                        self._free(piece)
-                    else:
-                        self._held.append((piece, busy))
+                self._process_events()
+            piece = self._find(size, stream, small)
+            if piece is None:
+                error = self._make_room(size, stream, small)
+                if error is not None:
+                    self._changing -= 1
+                    raise error
+                piece = self._grow(size, stream, small)
+            else:
+                self._remove(piece)
+            self._take(piece, size, nbytes)
+            block = self._hand_out(piece, nbytes)
+            self._changing -= 1
+            return block
 
-    def _find(self, size: int, stream: int) -> _Piece | None:
-        pool = self._pools[stream, size <= SMALL]
+    def rounded(self, nbytes: int) -> int:
+        """Return `nbytes` as the allocator counts it."""
+        divisions = self.settings.divisions(nbytes) if nbytes >= ROUND else 0
+        if divisions > 1 and nbytes > ROUND * divisions:
+            floor = 1 << (nbytes.bit_length() - 1)
+            step = floor >> (divisions.bit_length() - 1)
+            return nbytes if nbytes == floor else -(-nbytes // step) * step
+        return max(ROUND, -(-nbytes // ROUND) * ROUND)
+
+    def _hand_out(self, piece: Piece, nbytes: int) -> Block:
+        block = Block(piece, nbytes)
+        gone = self._returned.append if self.history is None else self._note_gone
+        self._live[weakref.ref(block, gone)] = piece
+        return block
+
+    def _find(self, size: int, stream: int, small: bool) -> Piece | None:
+        settings = self.settings
+        if settings.garbage_collection_threshold and self.fraction is not None:
+            self._searches[small] += 1
+        pool = self._pools[stream, small]
         index = bisect.bisect_left(pool, (size, 0))
         if index == len(pool):
             return None
-        return pool.pop(index)[3]
-
-    def _grow(self, size: int, nbytes: int, stream: int) -> _Piece:
-        wanted = segment_size(size)
-        reserved = self._all.reserved_bytes
-        if reserved.current + wanted > self.limit:
-            self.retries += 1
-            self.empty_cache()
-            if reserved.current + wanted > self.limit:
-                self.ooms += 1
-                raise self._out_of_memory(nbytes)
-        segment = Segment(wanted, stream)
-        piece = _Piece(segment, 0, wanted)
-        self._segments[segment.address] = (segment, piece)
-        for tally in self._tallies[size <= SMALL]:
-            tally.segment.add(1)
-            tally.reserved_bytes.add(wanted)
+        piece = pool[index][3]
+        limit = settings.max_split_size
+        if limit is not None:
+            if size < limit <= piece.size:
+                return None  # a large block is kept whole for a large request
+            if size >= limit and piece.size >= size + settings.max_non_split_rounding:
+                return None
         return piece
 
-    @staticmethod
-    def _should_split(piece: _Piece, size: int, small: bool) -> bool:
+    def _take(self, piece: Piece, size: int, nbytes: int) -> None:
+        """Put `piece`, which is in no pool, into use; what it has too much goes to the pool."""
+        small, was_split = piece.segment.small, piece.split
+        tallies = self.statistics.of[small]
+        if self._should_split(piece, size, small):
+            rest = Piece(piece.segment, piece.offset + size, piece.size - size)
+            rest.previous, rest.next = piece, piece.next
+            if rest.next is not None:
+                rest.next.previous = rest
+            piece.next, piece.size = rest, size
+            self._insert(rest)
+            for tally in tallies:
+                if was_split:
+                    tally.inactive_split_bytes.fall(size)
+                else:
+                    tally.inactive_split_bytes.rise(rest.size)
+                    tally.inactive_split.rise(1)
+        elif was_split:
+            for tally in tallies:
+                tally.inactive_split_bytes.fall(piece.size)
+                tally.inactive_split.fall(1)
+        piece.free = False
+        piece.requested = nbytes
+        for tally in tallies:
+            tally.allocation.rise(1)
+            tally.allocated_bytes.rise(piece.size)
+            tally.active.rise(1)
+            tally.active_bytes.rise(piece.size)
+            tally.requested_bytes.rise(nbytes)
+        if self._is_oversize(piece.size):
+            self.statistics.oversize_allocations.rise(1)
+        if self.history is not None:
+            piece.frames = self.history.record("alloc", piece.address, nbytes, piece.segment.stream)
+
+    def _should_split(self, piece: Piece, size: int, small: bool) -> bool:
         rest = piece.size - size
-        return rest >= ROUND if small else rest > SMALL
+        if small:
+            return rest >= ROUND
+        limit = self.settings.max_split_size
+        return rest > SMALL and (limit is None or size < limit)
 
-    def _insert(self, piece: _Piece, small: bool) -> None:
-        address = piece.segment.address + piece.offset
-        entry = (piece.size, address, next(self._order), piece)
-        bisect.insort(self._pools[piece.segment.stream, small], entry)
+    def _is_oversize(self, size: int) -> bool:
+        limit = self.settings.max_split_size
+        return limit is not None and size >= limit
 
-    def _remove(self, piece: _Piece, small: bool) -> None:
-        pool = self._pools[piece.segment.stream, small]
-        address = piece.segment.address + piece.offset
-        index = bisect.bisect_left(pool, (piece.size, address))
-        pool.pop(index)
+    # -- segments ----------------------------------------------------------------------------
 
-    def _free(self, piece: _Piece) -> None:
-        small = piece.segment.size == SMALL_SEGMENT
-        self._use(piece, small, -1)
-        piece.free = True
-        for neighbour in (piece.previous, piece.next):
-            if neighbour is None or not neighbour.free:
-                continue
-            self._remove(neighbour, small)
-            self._split_inactive(-neighbour.size, small)
-            piece.size += neighbour.size
-            if neighbour is piece.previous:
-                piece.offset = neighbour.offset
-                piece.previous = neighbour.previous
-                if piece.previous is not None:
-                    piece.previous.next = piece
-            else:
-                piece.next = neighbour.next
-                if piece.next is not None:
-                    piece.next.previous = piece
-        self._insert(piece, small)
-        if piece.previous is not None or piece.next is not None:
-            self._split_inactive(piece.size, small)
-        else:
-            self._segments[piece.segment.address] = (piece.segment, piece)
-        if piece.previous is None:
-            self._segments[piece.segment.address] = (piece.segment, piece)
-
-    def _use(self, piece: _Piece, small: bool, sign: int) -> None:
-        for tally in self._tallies[small]:
-            tally.allocation.add(sign)
-            tally.allocated_bytes.add(sign * piece.size)
-            tally.requested_bytes.add(sign * piece.requested)
-
-    def _split_inactive(self, size: int, small: bool) -> None:
-        for tally in self._tallies[small]:
-            tally.inactive_split.add(1 if size > 0 else -1)
-            tally.inactive_split_bytes.add(size)
-
-    def empty_cache(self) -> None:
-        """Give every segment without a block in use back to the host."""
-        self._device.finish()
-        with self._lock:
-            self.collect()
-            self._release()
-
-    def _release(self) -> None:
-        for key, pool in self._pools.items():
-            keep = []
-            for entry in pool:
-                piece = entry[3]
-                if piece.previous is not None or piece.next is not None:
-                    keep.append(entry)
-                    continue
-                del self._segments[piece.segment.address]
-                for tally in self._tallies[key[1]]:
-                    tally.segment.add(-1)
-                    tally.reserved_bytes.add(-piece.segment.size)
-            pool[:] = keep
-
-    # -- answering ---------------------------------------------------------------------------
-
-    def statistics(self) -> dict[str, Any]:
-        """Return what ``torch._C._cuda_memoryStats`` returns: nested statistics."""
-        self.collect()
-        kinds = {
-            "all": self._all,
-            "small_pool": self._tallies[True][1],
-            "large_pool": self._tallies[False][1],
-        }
-        stats: dict[str, Any] = {
-            name: {kind: getattr(tally, kept).as_dict() for kind, tally in kinds.items()}
-            for name, kept in _STATISTICS.items()
-        }
-        empty = _Counter().as_dict()
-        stats["oversize_allocations"] = dict(empty)
-        stats["oversize_segments"] = dict(empty)
-        stats["num_alloc_retries"] = self.retries
-        stats["num_ooms"] = self.ooms
-        stats["max_split_size"] = -1
-        stats["num_sync_all_streams"] = 0
-        stats["num_device_alloc"] = self._all.segment.allocated
-        stats["num_device_free"] = self._all.segment.freed
-        return stats
+    @property
+    def limit(self) -> int:
+        """Bytes that this process may reserve."""
+        return self.capacity if self.fraction is None else int(self.fraction * self.capacity)
 
     def reserved(self) -> int:
         """Return the bytes taken from the device."""
-        return self._all.reserved_bytes.current
+        return self.statistics.all.reserved_bytes.current
+
+    def _make_room(self, size: int, stream: int, small: bool) -> BaseException | None:
+        """Give segments back until a new one for `size` fits; return what to raise if none does."""
+        threshold = self.settings.garbage_collection_threshold
+        if threshold and self.fraction is not None:
+            self._collect_garbage(int(threshold * self.limit))
+        wanted = segment_size(size)
+        if self.reserved() + wanted <= self.limit:
+            return None
+        if self._release_oversize(size, stream, small) and self.reserved() + wanted <= self.limit:
+            return None
+        self._release_cached()
+        self.statistics.retries += 1
+        if self.reserved() + wanted <= self.limit:
+            return None
+        self.statistics.ooms += 1
+        if self.history is not None:
+            self.history.record("oom", self.capacity - self.reserved(), size, stream)
+        return self._out_of_memory(wanted)
+
+    def _grow(self, size: int, stream: int, small: bool) -> Piece:
+        wanted = segment_size(size)
+        address = self._addresses.take(wanted)
+        segment = Segment(self._device, address, wanted, stream, small)
+        self._segments[segment.address] = segment
+        for tally in self.statistics.of[small]:
+            tally.segment.rise(1)
+            tally.reserved_bytes.rise(wanted)
+        self.statistics.segments_made += 1
+        if self._is_oversize(wanted):
+            self.statistics.oversize_segments.rise(1)
+        if self.history is not None:
+            segment.frames = self.history.record("segment_alloc", segment.address, wanted, stream)
+        return segment.first
+
+    def _release(self, piece: Piece) -> None:
+        """Give the segment of `piece`, a free one that is all of it, back to the host."""
+        segment = piece.segment
+        self._remove(piece)
+        del self._segments[segment.address]
+        self._addresses.give_back(segment.address)
+        for tally in self.statistics.of[segment.small]:
+            tally.segment.fall(1)
+            tally.reserved_bytes.fall(segment.size)
+        self.statistics.segments_freed += 1
+        if self._is_oversize(segment.size):
+            self.statistics.oversize_segments.fall(1)
+        if self.history is not None:
+            self.history.record("segment_free", segment.address, segment.size, segment.stream)
+
+    def _collect_garbage(self, threshold: int) -> None:
+        """Give back free large segments, those unused for longest first, down to `threshold`."""
+        wanted = self.reserved() - threshold
+        if wanted <= 0:
+            return
+        searches = self._searches[False]
+        whole = [
+            entry[3]
+            for (_, small), pool in sorted(self._pools.items(), key=_by_stream)
+            for entry in pool
+            if not small and not entry[3].split
+        ]
+        ages = sum(searches - piece.age for piece in whole)
+        released = True
+        while wanted > 0 and released and whole:
+            mean, released, kept = ages / len(whole), False, []
+            for piece in whole:
+                if searches - piece.age >= mean:
+                    ages -= searches - piece.age
+                    wanted -= piece.size
+                    released = True
+                    self._release(piece)
+                else:
+                    kept.append(piece)
+            whole = kept
+
+    def _release_oversize(self, size: int, stream: int, small: bool) -> bool:
+        """Give back as many free blocks that are never split as `size` needs; tell if enough."""
+        limit = self.settings.max_split_size
+        if limit is None:
+            return False
+        pool, wanted = self._pools[stream, small], max(size, limit)
+        index = bisect.bisect_left(pool, (wanted, 0))
+        if index < len(pool):
+            self._release(pool[index][3])
+            return True
+        released = 0
+        while released < wanted and pool and pool[-1][0] >= limit and not pool[-1][3].split:
+            released += pool[-1][0]
+            self._release(pool[-1][3])
+        return released >= wanted
+
+    def empty_cache(self) -> None:
+        """Give every segment without a block in use back to the host."""
+        if self._changing and self._is_inside():
+            return
+        with self._lock:
+            self._settle()
+            self._changing += 1
+            self._release_cached()
+            self._changing -= 1
+
+    def _release_cached(self) -> None:
+        self._device.finish()
+        self.statistics.syncs += 1
+        for piece in list(self._held):
+            self._end_wait(piece)
+        for key in sorted(self._pools, key=lambda key: (key[1], key[0])):  # the large pool first
+            for entry in list(self._pools[key]):
+                if not entry[3].split:
+                    self._release(entry[3])
+
+    # -- freeing -----------------------------------------------------------------------------
+
+    def collect(self) -> None:
+        """Take back the blocks that Python and autograd have let go."""
+        if self._changing and self._is_inside():
+            return
+        with self._lock:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._changing:
+            self._mend()
+        returned, live = self._returned, self._live
+        while returned:
+            reference = returned[0]
+            piece = live.get(reference)
+            if piece is not None:
+                self._changing += 1
+                if piece.uses is not None:
+                    if piece.events is None:
+                        piece.note_events()
+                    self._held.append(piece)
+                del live[reference]
+                self._let_go(piece)
+                self._changing -= 1
+            returned.popleft()
+
+    def _note_gone(self, reference: weakref.ref[Block]) -> None:
+        """Take a block back at once, so that the memory history says where it was let go."""
+        self._returned.append(reference)
+        if not (self._changing and self._is_inside()) and self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
+
+    def _let_go(self, piece: Piece) -> None:
+        """Count `piece` as freed; it is free at once unless another stream may still use it."""
+        size, segment = piece.size, piece.segment
+        for tally in self.statistics.of[segment.small]:
+            tally.allocation.fall(1)
+            tally.allocated_bytes.fall(size)
+        if self._is_oversize(size):
+            self.statistics.oversize_allocations.fall(1)
+        if self.history is not None:
+            self.history.record(
+                "free_requested", piece.address, piece.requested, segment.stream, piece.frames
+            )
+        if piece.uses is None:
+            self._free(piece)
+
+    def _process_events(self) -> None:
+        """Free the blocks that other streams no longer use."""
+        reached = self._device.engine.reached
+        for piece in list(self._held):
+            piece.events = [event for event in piece.events or () if not reached(event[1])]
+            if not piece.events:
+                self._end_wait(piece)
+
+    def _end_wait(self, piece: Piece) -> None:
+        self._held.remove(piece)
+        self._free(piece)
+
+    def _free(self, piece: Piece) -> None:
+        """Put `piece` into its pool, as one with its free neighbours."""
+        segment, size, requested = piece.segment, piece.size, piece.requested
+        if self.history is not None:
+            self.history.record(
+                "free_completed", piece.address, requested, segment.stream, piece.frames
+            )
+        piece.uses = piece.events = piece.watch = piece.frames = None
+        count = grown = 0
+        before, after = piece.previous, piece.next
+        if before is not None and before.free:
+            self._remove(before)
+            count, grown = count - 1, grown - before.size
+            piece.offset, piece.size = before.offset, before.size + piece.size
+            piece.previous = before.previous
+            if piece.previous is None:
+                segment.first = piece
+            else:
+                piece.previous.next = piece
+        if after is not None and after.free:
+            self._remove(after)
+            count, grown = count - 1, grown - after.size
+            piece.size += after.size
+            piece.next = after.next
+            if piece.next is not None:
+                piece.next.previous = piece
+        piece.free = True
+        self._insert(piece)
+        if piece.split:
+            count, grown = count + 1, grown + piece.size
+        for tally in self.statistics.of[segment.small]:
+            tally.inactive_split.change(count)
+            tally.inactive_split_bytes.change(grown)
+            tally.active.fall(1)
+            tally.active_bytes.fall(size)
+            tally.requested_bytes.fall(requested)
+
+    # -- the pools ---------------------------------------------------------------------------
+
+    def _insert(self, piece: Piece) -> None:
+        segment = piece.segment
+        piece.age = self._searches[segment.small]
+        entry = (piece.size, segment.address + piece.offset, next(self._order), piece)
+        bisect.insort(self._pools[segment.stream, segment.small], entry)
+
+    def _remove(self, piece: Piece) -> None:
+        """Take `piece` out of its pool, if it is there."""
+        segment = piece.segment
+        pool = self._pools[segment.stream, segment.small]
+        index = bisect.bisect_left(pool, (piece.size, segment.address + piece.offset))
+        if index < len(pool) and pool[index][3] is piece:
+            del pool[index]
+
+    # -- after an interrupt ------------------------------------------------------------------
+
+    def _is_inside(self) -> bool:
+        """Tell whether this thread is in the middle of a change, further up its stack.
+
+        Python can run a finaliser or a signal handler anywhere, and that can free or make tensors.
+        """
+        return self._lock._is_owned()  # type: ignore[attr-defined, no-any-return]
+
+    def _apart(self, nbytes: int, stream: int) -> Block:
+        """Return a block in a segment of its own; the next change counts it."""
+        size = self.rounded(nbytes)
+        wanted, small = segment_size(size), size <= SMALL
+        address = self._addresses.take(wanted)
+        segment = Segment(self._device, address, wanted, stream, small)
+        segment.first.free = False
+        segment.first.requested = nbytes
+        self._segments[segment.address] = segment
+        self._changing += 1
+        return self._hand_out(segment.first, nbytes)
+
+    def _mend(self) -> None:
+        """Make neighbours, pools and current statistics again from what blocks hold."""
+        changes = self._changing
+        in_use = {id(piece): piece for piece in list(self._live.values())}
+        self._held = [piece for piece in self._held if id(piece) not in in_use]
+        waiting = {id(piece): piece for piece in self._held}
+        self._held = list(waiting.values())
+        segments = list(self._segments.values())
+        pieces: dict[int, list[Piece]] = {segment.address: [] for segment in segments}
+        for piece in (*in_use.values(), *waiting.values()):
+            pieces[piece.segment.address].append(piece)
+        self._pools.clear()
+        current: defaultdict[tuple[str, bool], int] = defaultdict(int)
+        for segment in segments:
+            self._mend_segment(segment, pieces[segment.address])
+            current["segment", segment.small] += 1
+            current["reserved_bytes", segment.small] += segment.size
+            for part in segment.pieces():
+                for name, count in _counts(part, id(part) in in_use):
+                    current[name, segment.small] += count
+        statistics = self.statistics
+        for name in type(statistics.all).__slots__:
+            small, large = current[name, True], current[name, False]
+            for tally, truth in (
+                (statistics.small, small),
+                (statistics.large, large),
+                (statistics.all, small + large),
+            ):
+                counter = getattr(tally, name)
+                counter.change(truth - counter.current)
+        for counter, sizes in (
+            (statistics.oversize_allocations, [piece.size for piece in in_use.values()]),
+            (statistics.oversize_segments, [segment.size for segment in segments]),
+        ):
+            counter.change(sum(map(self._is_oversize, sizes)) - counter.current)
+        self._addresses.keep_only([(part.address, part.size) for part in segments])
+        self._changing -= changes
+
+    def _mend_segment(self, segment: Segment, pieces: list[Piece]) -> None:
+        """Fill the gaps between the pieces in use with free ones, and put those into the pool."""
+        pieces.sort(key=lambda piece: piece.offset)
+        chain: list[Piece] = []
+        end = 0
+        for piece in pieces:
+            if piece.offset > end:
+                chain.append(Piece(segment, end, piece.offset - end))
+            piece.free = False
+            chain.append(piece)
+            end = piece.offset + piece.size
+        if end < segment.size:
+            chain.append(Piece(segment, end, segment.size - end))
+        segment.first = chain[0]
+        for piece, before, after in zip(
+            chain, [None, *chain[:-1]], [*chain[1:], None], strict=True
+        ):
+            piece.previous, piece.next = before, after
+            if piece.free:
+                self._insert(piece)
+
+    # -- answering ---------------------------------------------------------------------------
+
+    def stats(self) -> dict[str, Any]:
+        """Return what ``torch._C._cuda_memoryStats`` returns: nested statistics."""
+        self.collect()
+        with self._lock:
+            return self.statistics.as_dict(self.settings.max_split_size)
 
     def reset_peak(self) -> None:
         """Start the peaks again from the current values."""
         self.collect()
-        for counter in self._counters():
-            counter.peak = counter.current
+        with self._lock:
+            self.statistics.reset_peak()
 
     def reset_accumulated(self) -> None:
         """Start the sums of all that was allocated and freed again from zero."""
         self.collect()
-        self.retries = self.ooms = 0
-        for counter in self._counters():
-            counter.allocated = counter.freed = 0
+        with self._lock:
+            self.statistics.reset_accumulated()
 
-    def _counters(self) -> list[_Counter]:
-        tallies = (self._all, self._tallies[True][1], self._tallies[False][1])
-        return [getattr(tally, name) for tally in tallies for name in _Tally.__slots__]
-
-    def snapshot(self) -> list[dict[str, Any]]:
-        """Return the segments as ``torch._C._cuda_memorySnapshot`` lists them."""
+    def segments(self) -> list[Segment]:
+        """Return the segments by address, once all blocks that are gone are taken back."""
         self.collect()
-        segments = []
-        for segment, first in self._segments.values():
-            blocks: list[dict[str, Any]] = []
-            piece: _Piece | None = first
-            while piece is not None:
-                blocks.append(
-                    {
-                        "address": segment.address + piece.offset,
-                        "size": piece.size,
-                        "requested_size": 0 if piece.free else piece.requested,
-                        "state": "inactive" if piece.free else "active_allocated",
-                        "frames": [],
-                    }
-                )
-                piece = piece.next
-            used = [block for block in blocks if block["state"] == "active_allocated"]
-            segments.append(
-                {
-                    "device": self._device.index,
-                    "address": segment.address,
-                    "total_size": segment.size,
-                    "allocated_size": sum(block["size"] for block in used),
-                    "active_size": sum(block["size"] for block in used),
-                    "requested_size": sum(block["requested_size"] for block in used),
-                    "stream": segment.stream,
-                    "segment_type": "small" if segment.size == SMALL_SEGMENT else "large",
-                    "segment_pool_id": (0, 0),
-                    "is_expandable": False,
-                    "frames": [],
-                    "blocks": blocks,
-                }
-            )
-        return segments
+        with self._lock:
+            return [self._segments[address] for address in sorted(self._segments)]
 
-    def _out_of_memory(self, nbytes: int) -> BaseException:
+    def handle(self, stream: int) -> int:
+        """Return the handle of the stream with this id, which is how snapshots name it."""
+        return self._device.stream(stream).handle if stream else 0
+
+    def _out_of_memory(self, wanted: int) -> BaseException:
         reserved = self.reserved()
-        allocated = self._all.allocated_bytes.current
-        allowed = f" {_amount(self.limit)} allowed;" if self.fraction < 1 else ""
+        allocated = self.statistics.all.allocated_bytes.current
+        allowed = "" if self.fraction is None else f"{amount(self.limit)} allowed; "
         return torch.OutOfMemoryError(
-            f"CUDA out of memory. Tried to allocate {_amount(nbytes)}. GPU {self._device.index} "
-            f"has a total capacity of {_amount(self.capacity)} of which "
-            f"{_amount(self.capacity - reserved)} is free. Including non-PyTorch memory, this "
-            f"process has {_amount(reserved)} memory in use.{allowed} Of the allocated memory "
-            f"{_amount(allocated)} is allocated by PyTorch, and {_amount(reserved - allocated)} "
+            f"CUDA out of memory. Tried to allocate {amount(wanted)}. "
+            f"GPU {self._device.index} has a total capacity of {amount(self.capacity)} of which "
+            f"{amount(self.capacity - reserved)} is free. Including non-PyTorch memory, this "
+            f"process has {amount(reserved)} memory in use. {allowed}Of the allocated memory "
+            f"{amount(allocated)} is allocated by PyTorch, and {amount(reserved - allocated)} "
             "is reserved by PyTorch but unallocated. If reserved but unallocated memory is large "
             "try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid "
             "fragmentation.  See documentation for Memory Management  "
@@ -490,7 +568,23 @@ class Allocator:
         )
 
 
-def _amount(nbytes: int) -> str:
+def _by_stream(item: tuple[tuple[int, bool], Any]) -> int:
+    return item[0][0]
+
+
+def _counts(piece: Piece, allocated: bool) -> list[tuple[str, int]]:
+    """Return what `piece` adds to the current statistics."""
+    if piece.free:
+        split = int(piece.split)
+        return [("inactive_split", split), ("inactive_split_bytes", split * piece.size)]
+    found = [("active", 1), ("active_bytes", piece.size), ("requested_bytes", piece.requested)]
+    if allocated:
+        found += [("allocation", 1), ("allocated_bytes", piece.size)]
+    return found
+
+
+def amount(nbytes: int) -> str:
+    """Return a number of bytes as PyTorch writes it: ``"20.00 MiB"``."""
     if nbytes <= 1024:
         return f"{nbytes} bytes"
     if nbytes <= 1024**2:

@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, runtime, tensor
+from . import checks, footprint, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -79,16 +79,22 @@ class Plan:
         Its time, and how often it fills the multiprocessors.
     upcast : bool
         Compute in float32 and round.
+    sizes : list of int
+        Bytes of the storage of each new result.
+    footprint : Footprint or None
+        The memory it takes beyond its results, if any.
     """
 
     __slots__ = (
         "device",
+        "footprint",
         "news",
         "resized",
         "returns",
         "seconds",
         "share",
         "single",
+        "sizes",
         "upcast",
         "waits",
     )
@@ -103,6 +109,8 @@ class Plan:
         self.single = True
         self.seconds = 0.0
         self.share = 1.0
+        self.sizes: list[int] = []
+        self.footprint: footprint.Footprint | None = None
 
 
 class _Argument:
@@ -223,12 +231,14 @@ class Operator:
         wrappers: list[Tensor] = []
         new_blocks: list[Block] = []
         allocate, number = device.memory.allocate, stream.stream_id
-        for spec in plan.news:
-            block = allocate(spec.nbytes, number)
+        for spec, nbytes in zip(plan.news, plan.sizes, strict=True):
+            block = allocate(nbytes, number)
             view = block.view(spec.size, spec.stride, spec.dtype)
             new_blocks.append(block)
             news.append(view)
             wrappers.append(wrap(spec, view, block))
+        if plan.footprint is not None:
+            take(plan.footprint, device, stream)
         mutated = self._mutated(raw, raw_kwargs) if self.writes else []
         after = 0.0
         if simulation.side_streams and _backward_node() is not None:
@@ -293,6 +303,12 @@ class Operator:
         plan.seconds, plan.share = kernel_time(
             self.func, meta_args, meta_kwargs, result, inputs, outputs, device.profile
         )
+        call = footprint.Call(self.func, meta_args, meta_kwargs, outputs, device)
+        plan.footprint = footprint.of(self.func, call) or None
+        plan.sizes = [spec.nbytes for spec in plan.news]
+        if plan.footprint is not None:
+            for place, nbytes in plan.footprint.storages.items():
+                plan.sizes[place] = nbytes
         plan.upcast = any(value.dtype in HALF for value in inputs) and not self.name.startswith(
             ("_foreach", "_to_copy", "copy", "clone", "fill", "zero", "cat")
         )
@@ -460,6 +476,18 @@ class Operator:
         return pytree.tree_map(take, result)
 
 
+def take(footprint: footprint.Footprint, device: Device, stream: StreamState) -> None:
+    """Take the memory that a call takes beyond its results, and give back what does not stay."""
+    allocate, number = device.memory.allocate, stream.stream_id
+    held = [allocate(nbytes, number) for nbytes in footprint.held]
+    if footprint.blas:
+        device.workspaces.take(stream, footprint.blas == "lt")
+    for group in footprint.groups:
+        together = [allocate(nbytes, number) for nbytes in group]
+        del together
+    del held
+
+
 _END = object()
 _TRUE, _FALSE = object(), object()
 _PLAIN = (int, type(None), str, torch.dtype, torch.layout, torch.memory_format, torch.device)
@@ -593,6 +621,11 @@ def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
             result = operator.func(*one, **named)
         found.extend(result or [])
     return found if operator.schema.returns else None
+
+
+@handles(aten._unsafe_view.default)
+def _unsafe_view(operator: Operator, args: Any, kwargs: Any) -> Any:
+    return operator.view(args, kwargs)  # its schema does not say so, but it copies nothing
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)

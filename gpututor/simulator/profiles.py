@@ -99,6 +99,11 @@ class Profile:
     sources: Mapping[str, str] = field(hash=False, repr=False)
 
     @property
+    def threads_per_multiprocessor(self) -> int:
+        """Most threads that one multiprocessor runs at a time; CUDA C++ Programming Guide."""
+        return {(7, 5): 1024, (8, 9): 1536}.get(self.capability, 2048)
+
+    @property
     def device_name(self) -> str:
         """What the simulated device is called: ``"Simulated T4 (1/50 speed)"``."""
         return f"Simulated {self.name} (1/{self.slowdown} speed)"

@@ -13,10 +13,11 @@ from typing import Any
 import torch
 
 from . import autocast, checks, runtime
-from .copy import empty
 from .cost import peak
-from .kernel import Kernel
-from .tensor import Tensor, is_simulated
+from .footprint import Footprint
+from .fused import Output, launch, new
+from .operators import set_geometry
+from .tensor import is_simulated
 
 Layer = Callable[..., tuple[torch.Tensor, ...]]
 
@@ -48,6 +49,7 @@ class _Call:
         self.directions = 2 if bidirectional else 1
         self.batch_first = batch_first
         self.seed: int | None = None
+        self.gates = {"lstm": 4, "gru": 3}.get(name, 1)
 
     def run(self, tensors: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
         """Run the layer on CPU tensors: input, initial states, weights."""
@@ -95,6 +97,12 @@ class _Call:
         features = states[0].shape[-1] * self.directions
         return [(*value.shape[:-1], features), *(tuple(state.shape) for state in states)]
 
+    def steps_first(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Return the strides of a result that cuDNN made with the steps first."""
+        if not self.batch_first or self.batch_sizes is not None or len(shape) != 3:
+            return None
+        return (shape[2], shape[0] * shape[2], 1)
+
     def seconds(self, tensors: Sequence[torch.Tensor]) -> float:
         """Return the time of the forward pass, in slow motion."""
         profile = tensors[0]._geometry.device.profile  # type: ignore[attr-defined]
@@ -109,53 +117,66 @@ class _Call:
         return float(max(arithmetic, floor) * profile.slowdown)
 
 
-def _launch(
-    name: str,
-    function: Callable[..., Any],
-    inputs: Sequence[torch.Tensor],
-    shapes: Sequence[tuple[int, ...]],
-    seconds: float,
-) -> list[Tensor]:
-    first: Any = inputs[0]
-    device = first._geometry.device
-    stream = runtime.current().launch_stream(device)
-    outputs = []
-    for shape in shapes:
-        stride = torch.empty(shape, device="meta").stride()
-        outputs.append(empty(device, shape, stride, first.dtype))
-    raw = [value._raw for value in inputs]  # type: ignore[attr-defined]
-    kernel = Kernel(device, name, function, raw, {}, [], [value._raw for value in outputs])
-    end = device.launch(stream, seconds, kernel)
-    for value in outputs:
-        value._block.written = end
-    return outputs
+#: How many values cuDNN keeps of each unit and step: the gates and what they were made of.
+_KEPT = {"lstm": 5, "gru": 6, "rnn_tanh": 1, "rnn_relu": 1}
+_ROUND = 128
+
+
+def reserve_bytes(call: _Call, tensors: Sequence[torch.Tensor]) -> int:
+    """Return the bytes that cuDNN keeps for backward, in training.
+
+    Fitted to 16 layers on an H200 (torch 2.11, cuDNN of its wheel), all of them exactly: what each
+    unit keeps, the outputs between layers, one bit an element of dropout, and 256 bytes.
+    """
+    value, states = tensors[0], tensors[1 : 1 + call.states]
+    width = value.element_size()
+    rows = value.numel() // max(value.shape[-1], 1)
+    hidden = states[-1].shape[-1]  # of the cell, where an LSTM projects its output
+    output = states[0].shape[-1]
+    unit = rows * hidden * width
+    kept = _KEPT[call.name] * unit
+    if output != hidden:
+        kept += unit + rows * output * width
+    between = (call.layers - 1) * call.directions * rows * output * width
+    total = kept * call.layers * call.directions + between
+    if call.dropout:
+        total += (call.layers - 1) * call.directions * -(-rows * output // 8)
+    return -(-total // _ROUND) * _ROUND + 256
 
 
 class _Recurrent(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.call = call
-        ctx.save_for_backward(*tensors)
         values = [value.detach() for value in tensors]
-        outputs = _launch(
-            call.name,
-            lambda *raw: call.run(raw),
-            values,
-            call.shapes(values),
-            call.seconds(values),
-        )
+        first: Any = values[0]
+        device = first._geometry.device
+        outputs, takes = [], Footprint()
+        if call.batch_first and call.batch_sizes is None:
+            takes.held.append(first.numel() * first.element_size())  # steps go first in cuDNN
+        for place, shape in enumerate(call.shapes(values)):
+            stride = None if place else call.steps_first(shape)
+            outputs.append(new(device, Output(shape, first.dtype, stride)))
+        saved = list(tensors)
+        if call.train:
+            size = (reserve_bytes(call, values),)
+            saved.append(new(device, Output(size, torch.uint8)))
+        ctx.call, ctx.count = call, len(tensors)
+        ctx.save_for_backward(*saved)
+        launch(call.name, lambda *raw: call.run(raw), values, outputs, call.seconds(values), takes)
         return tuple(outputs)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor | None) -> Any:
         call: _Call = ctx.call
-        tensors = [value.detach() for value in ctx.saved_tensors]
+        count: int = ctx.count
+        tensors = [value.detach() for value in ctx.saved_tensors[:count]]
         given = [gradient is not None for gradient in gradients]
         incoming = [gradient.detach() for gradient in gradients if gradient is not None]
         wanted = list(ctx.needs_input_grad[1:])
         needed = [place for place, needs in enumerate(wanted) if needs]
-        count = len(tensors)
+        first: Any = tensors[0]
+        device = first._geometry.device
 
         def gradient_of(*raw: torch.Tensor) -> list[torch.Tensor]:
             with torch.enable_grad():
@@ -171,18 +192,87 @@ class _Recurrent(torch.autograd.Function):
                 for leaf, grad in zip(inputs, grads, strict=True)
             ]
 
-        shapes = [tuple(tensors[place].shape) for place in needed]
-        outputs = _launch(
+        takes = Footprint()
+        # cuDNN writes out what came in, and computes all gradients of inputs and states.
+        for gradient, output in zip(gradients, call.shapes(tensors), strict=True):
+            if gradient is None or 0 in gradient.stride():
+                takes.held.append(torch.Size(output).numel() * first.element_size())
+        results: list[Any] = [None] * count
+        for place in range(1 + call.states):
+            value = tensors[place]
+            if wanted[place]:
+                shape = tuple(value.shape)
+                stride = None if place else call.steps_first(shape)
+                results[place] = new(device, Output(shape, value.dtype, stride))
+            else:
+                takes.held.append(value.numel() * value.element_size())
+        if any(wanted[1 + call.states :]):
+            weights = tensors[1 + call.states :]
+            places = [place for place in needed if place > call.states]
+            parts = _in_one(device, weights, call.has_biases, call.gates)
+            for place in places:
+                weight, part = tensors[place], parts[place - 1 - call.states]
+                results[place] = part
+                if not call.has_biases:  # PyTorch copies them out of the buffer
+                    results[place] = new(device, Output(tuple(weight.shape), weight.dtype))
+            del parts
+        launch(
             f"{call.name}_backward",
             gradient_of,
             [*tensors, *incoming],
-            shapes,
+            [results[place] for place in needed],
             2 * call.seconds(tensors),
+            takes,
         )
-        results: list[torch.Tensor | None] = [None] * count
-        for place, output in zip(needed, outputs, strict=True):
-            results[place] = output
         return (None, *results)
+
+
+def _in_one(
+    device: Any, weights: Sequence[torch.Tensor], has_biases: bool, gates: int
+) -> list[Any]:
+    count = sum(weight.numel() for weight in weights)
+    if not has_biases:  # there is room for them all the same
+        count += sum(weight.shape[0] for weight in weights if weight.shape[0] % gates == 0)
+    buffer = new(device, Output((count,), weights[0].dtype))
+    found, start = [], 0
+    with torch.no_grad():
+        for weight in weights:
+            found.append(buffer[start : start + weight.numel()].view(weight.shape))
+            start += weight.numel()
+    return found
+
+
+#: cuDNN's numbers of the kinds of layer.
+MODES = {"RNN_RELU": 0, "RNN_TANH": 1, "LSTM": 2, "GRU": 3}
+
+
+def is_acceptable(value: torch.Tensor) -> bool:
+    """Tell whether cuDNN takes a tensor: ``torch.backends.cudnn.is_acceptable``."""
+    kinds = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    return is_simulated(value) and value.dtype in kinds and torch.backends.cudnn.enabled
+
+
+def flatten_weight(
+    weights: Sequence[torch.Tensor],
+    stride: int,
+    input_size: int,
+    mode: int,
+    hidden_size: int,
+    proj_size: int,
+    num_layers: int,
+    batch_first: bool,
+    bidirectional: bool,
+) -> torch.Tensor:
+    """Put the weights of a recurrent layer into one buffer: ``torch._cudnn_rnn_flatten_weight``."""
+    first: Any = weights[0]
+    gates = {MODES["LSTM"]: 4, MODES["GRU"]: 3}.get(int(mode), 1)
+    parts = _in_one(first._geometry.device, weights, stride > 2, gates)
+    for weight, part in zip(weights, parts, strict=True):
+        part.copy_(weight.detach())
+        shown: Any = weight
+        shown._block = part._block
+        set_geometry(shown, part._raw)
+    return parts[0]  # type: ignore[no-any-return]
 
 
 def make(name: str, original: Layer) -> Callable[..., Any]:
@@ -223,6 +313,7 @@ def make(name: str, original: Layer) -> Callable[..., Any]:
         if call.dropout and layers > 1:
             device = value._geometry.device
             call.seed = device.generator.reserve().initial_seed()
+            device.workspaces.take_dropout(runtime.current().launch_stream(device))
         outputs: Any = _Recurrent.apply(call, *tensors)  # type: ignore[no-untyped-call]
         return outputs
 

@@ -12,6 +12,7 @@ import torch
 from .device import Device, StreamState
 from .engine import Engine
 from .errors import StoppedError, cuda_error
+from .memory_settings import Settings
 
 if TYPE_CHECKING:
     from .profiles import Spec
@@ -56,8 +57,10 @@ class Simulation:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         self.engine = Engine()
+        self.settings = Settings()  # of the allocators
         self.devices = [
-            Device(index, spec.profile, spec.memory, self.engine) for index in range(spec.count)
+            Device(index, spec.profile, spec.memory, self.engine, self.settings)
+            for index in range(spec.count)
         ]
         self.initialized = False
         self.asked = False  # for the number of devices

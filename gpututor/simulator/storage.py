@@ -170,7 +170,7 @@ def set_storage(
         source = source._untyped_storage
     device = tensor._geometry.device
     if source is None:
-        source = Storage.over(Block(device, None, 0), device)
+        source = Storage.over(Block(None, 0), device)
         size = (0,)
     if not isinstance(source, Storage) or source._on is not device:
         raise RuntimeError(

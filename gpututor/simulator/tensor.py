@@ -149,7 +149,11 @@ class Tensor(torch.Tensor):
 
     def data_ptr(self) -> int:
         """Return the address of its first element in the simulated memory."""
-        return self._raw.data_ptr() if self._geometry.numel else 0
+        if not self._geometry.numel:
+            return 0
+        block, dtype = self._block, self._geometry.dtype
+        offset = int(self._raw.storage_offset()) - block.first(dtype)
+        return block.address + offset * dtype.itemsize
 
     def untyped_storage(self) -> Any:
         """Return what it and its views share."""

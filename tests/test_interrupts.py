@@ -1,0 +1,189 @@
+"""An interrupt of the host at any line leaves the simulated memory whole."""
+
+from __future__ import annotations
+
+import gc
+import linecache
+import random
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from gpututor import Machine
+from gpututor.simulator import runtime
+from gpututor.simulator.device import Device
+from gpututor.simulator.engine import Engine
+from gpututor.simulator.profiles import PROFILES
+
+MIB = 1 << 20
+ALLOCATOR = ("memory.py", "memory_blocks.py", "memory_statistics.py")
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at the nth line of some files, as Ctrl-C can.
+
+    Not on the way out of ``with lock``, where Python lets no signal in before the lock is free.
+    """
+
+    def __init__(self, files: tuple[str, ...], lines: int) -> None:
+        self.files = files
+        self.left = lines
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not (frame.f_code.co_filename or "").endswith(self.files):
+            return None
+        if event == "line":
+            self.left -= 1
+            line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+            if self.left <= 0 and "with " not in line:
+                self.left = 1 << 60
+                raise KeyboardInterrupt
+        return self
+
+
+def interrupted(files: tuple[str, ...], lines: int, call: Callable[[], Any]) -> bool:
+    """Call, and interrupt after so many lines of `files`; tell whether it came to that."""
+    sys.settrace(Interrupter(files, lines))
+    try:
+        call()
+    except KeyboardInterrupt:
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+def whole(memory: Any, blocks: list[Any]) -> None:
+    """Check every statistic and every pool against the blocks that are alive."""
+    stats = memory.stats()
+    sizes = sum(memory.rounded(block.nbytes) for block in blocks if block.nbytes)
+    used = sum(block.piece.size for block in blocks if block.nbytes)
+    assert stats["allocated_bytes"]["all"]["current"] == used >= sizes
+    assert stats["allocation"]["all"]["current"] == sum(1 for block in blocks if block.nbytes)
+    free: dict[int, Any] = {}
+    reserved = 0
+    for segment in memory.segments():
+        reserved += segment.size
+        pieces = segment.pieces()
+        assert sum(piece.size for piece in pieces) == segment.size
+        offset = 0
+        for place, piece in enumerate(pieces):
+            assert piece.offset == offset
+            assert piece.previous is (pieces[place - 1] if place else None)
+            assert not (piece.free and place and pieces[place - 1].free)
+            offset += piece.size
+            if piece.free:
+                free[id(piece)] = piece
+    assert stats["reserved_bytes"]["all"]["current"] == reserved
+    pooled = [entry[3] for pool in memory._pools.values() for entry in pool]
+    assert sorted(map(id, pooled)) == sorted(free)
+    for pool in memory._pools.values():
+        assert pool == sorted(pool, key=lambda entry: entry[:2])
+    split = sum(piece.size for piece in free.values() if piece.split)
+    assert stats["inactive_split_bytes"]["all"]["current"] == split
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_allocator(seed: int) -> None:
+    chance = random.Random(seed)
+    device = Device(0, PROFILES["T4"], 256 * MIB, Engine())
+    memory, side = device.memory, device.new_stream(0)
+    blocks: list[Any] = []
+
+    def work() -> None:
+        for _ in range(6):
+            draw = chance.random()
+            if draw < 0.45 and blocks:
+                block = blocks.pop(chance.randrange(len(blocks)))
+                if chance.random() < 0.3:
+                    block.used_on(side)
+                del block
+            elif draw < 0.5:
+                memory.empty_cache()
+            else:
+                size = chance.choice([chance.randint(1, MIB), chance.randint(1, 40 * MIB)])
+                try:
+                    blocks.append(memory.allocate(size, chance.choice([0, side.stream_id])))
+                except torch.OutOfMemoryError:
+                    blocks.clear()
+
+    count = 0
+    for _ in range(250):
+        count += interrupted(ALLOCATOR, chance.randint(1, 200), work)
+        whole(memory, blocks)
+    assert count > 100
+    blocks.clear()
+    memory.empty_cache()
+    whole(memory, [])
+    assert memory.stats()["reserved_bytes"]["all"]["current"] == 0
+    device.engine.stop()
+
+
+def test_training(simulated: Machine) -> None:
+    """Interrupt anywhere in the simulator's own Python while a network trains."""
+    chance = random.Random(0)
+    net = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 8)).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    x = torch.randn(16, 32, device="cuda")
+    net(x).sum().backward()  # everything is set up
+    torch.cuda.synchronize()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        net(x).square().mean().backward()
+        optimizer.step()
+
+    step()
+    device = runtime.current().devices[0]
+    files = (*ALLOCATOR, "operators.py", "tensor.py", "device.py", "kernel.py", "runtime.py")
+    count = 0
+    for _ in range(150):
+        count += interrupted(files, chance.randint(1, 3000), step)
+        optimizer.zero_grad()
+    assert count > 50
+    torch.cuda.synchronize()
+    gc.collect()
+    held = {id(p._block): p._block for p in [x, *net.parameters()]}  # type: ignore[attr-defined]
+    whole_of = [*held.values(), *device.workspaces.blocks()]
+    whole(device.memory, whole_of)
+    assert torch.isfinite(net(x)).all()
+
+
+def test_finaliser_that_allocates() -> None:
+    """Python may run a finaliser inside a change, and that may make and free blocks itself."""
+    device = Device(0, PROFILES["T4"], 256 * MIB, Engine())
+    memory = device.memory
+    kept: list[Any] = []
+    lines = chosen = 0
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        if not (frame.f_code.co_filename or "").endswith(ALLOCATOR):
+            return None
+        if event == "line":
+            lines += 1
+            if lines == chosen:
+                sys.settrace(None)
+                kept.append(memory.allocate(1000 + number, 0))
+                memory.allocate(500, 0)
+                memory.empty_cache()
+                sys.settrace(trace)
+        return trace
+
+    blocks: list[Any] = []
+    for number in range(80):
+        lines, chosen = 0, 1 + number
+        sys.settrace(trace)
+        blocks.append(memory.allocate(number * 10_000 + 1, 0))
+        if number % 3 == 0:
+            blocks.pop(0)
+        memory.collect()
+        sys.settrace(None)
+        whole(memory, [*blocks, *kept])
+    assert len(kept) > 50
+    device.engine.stop()
