@@ -8,19 +8,24 @@ from __future__ import annotations
 from .account import Account, account
 from .blocks import map
 from .leaks import Leaks, free_notebook, holders, leaks
+from .limit import limit
+from .message import Message, read_message
 from .numbers import Numbers, numbers
 from .watch import Watch, watch
 
 __all__ = [
     "Account",
     "Leaks",
+    "Message",
     "Numbers",
     "Watch",
     "account",
     "free_notebook",
     "holders",
     "leaks",
+    "limit",
     "map",
     "numbers",
+    "read_message",
     "watch",
 ]
