@@ -10,7 +10,7 @@ from .blocks import map
 from .leaks import Leaks, free_notebook, holders, leaks
 from .limit import limit
 from .message import Message, read_message
-from .numbers import Numbers, numbers
+from .numbers import Numbers, numbers, peak
 from .watch import Watch, watch
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "limit",
     "map",
     "numbers",
+    "peak",
     "read_message",
     "watch",
 ]
