@@ -34,3 +34,33 @@ def pcie_link(uuid: str) -> str | None:
     finally:
         pynvml.nvmlShutdown()
     return f"PCIe {generation}.0 x{lanes}"
+
+
+def processes(uuid: str) -> list[tuple[int, int | None]] | None:
+    """Return the processes that compute on a GPU: number and bytes of its memory.
+
+    Parameters
+    ----------
+    uuid : str
+        The GPU's, as ``torch.cuda.get_device_properties`` has it, without ``GPU-``.
+
+    Returns
+    -------
+    list of (int, int or None), or None
+        The most memory first; None for the bytes that the driver does not tell, as on Windows.
+        None instead of a list where there is no driver, or it does not say. In a container the
+        list may be empty, and the numbers of the processes are the host's.
+    """
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        gpu = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+        found = pynvml.nvmlDeviceGetComputeRunningProcesses(gpu)
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+    rows = [(int(each.pid), each.usedGpuMemory) for each in found]
+    return sorted(rows, key=lambda row: -(row[1] or 0))

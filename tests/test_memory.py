@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -179,3 +182,79 @@ def test_arguments(simulated: Machine) -> None:
         memory.holders([1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="most must be 1 or more"):
         memory.leaks(most=0)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        lambda x: torch.empty(1 << 40, device="cuda"),
+        lambda x: x.repeat(1 << 20),
+        lambda x: x[:3] + x[:5],
+        lambda x: torch.mm(x.view(512, 512), x.view(512, 512).half()),
+    ],
+    ids=["a tensor", "a result", "two shapes", "two types"],
+)
+def test_an_error_that_is_over_holds_nothing(
+    simulated: Machine, fails: Callable[[torch.Tensor], Any]
+) -> None:
+    def work() -> None:
+        fails(torch.zeros(1 << 18, device="cuda"))
+
+    gc.collect()
+    gc.disable()  # what a cycle holds would be freed at some time, not at once
+    try:
+        with contextlib.suppress(RuntimeError):
+            work()
+        after = torch.cuda.memory_allocated()
+    finally:
+        gc.enable()
+    assert after == 0
+
+
+def test_limit(simulated: Machine) -> None:
+    kept = torch.zeros(MIB, device="cuda")
+    with pytest.raises(torch.OutOfMemoryError), memory.limit(30 * MIB):
+        inside = torch.empty(30 * MIB, dtype=torch.uint8, device="cuda")
+        del inside
+        torch.empty(32 * MIB, dtype=torch.uint8, device="cuda")
+    assert torch.empty(100 * MIB, dtype=torch.uint8, device="cuda").is_cuda
+    for wrong in (0, 2**40):
+        with pytest.raises(ValueError, match="give a limit from 1 to"), memory.limit(wrong):
+            pass
+    with memory.limit(50 * MIB), pytest.raises(ValueError, match="holds here already"):
+        memory.limit(100 * MIB).__enter__()
+    assert kept.is_cuda
+
+
+OLD = (
+    "CUDA out of memory. Tried to allocate 1.39 GiB (GPU 0; 6.00 GiB total capacity; 4.04 GiB "
+    "already allocated; 478.00 MiB free; 4.15 GiB reserved in total by PyTorch)"
+)
+NEW = (
+    "CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of 14.58 GiB of "
+    "which {free} is free. Process 2216 has 612.00 MiB memory in use. Including non-PyTorch "
+    "memory, this process has 518.00 MiB memory in use. {allowed}Of the allocated memory 8.00 GiB "
+    "is allocated by PyTorch, and {cached} is reserved by PyTorch but unallocated."
+)
+
+
+def test_an_out_of_memory_message_in_numbers(simulated: Machine) -> None:
+    found = memory.read_message(OLD)
+    assert found.free == 478 * MIB and "the GPU is full" in found.verdict
+    assert found.cached == int(4.15 * 2**30) - int(4.04 * 2**30)
+    cases = {
+        ("512.00 MiB", "100.00 MiB", "4.00 GiB", ""): "fragmentation",
+        ("64.00 MiB", "6.00 GiB", "20.00 MiB", ""): "look for a limit",
+        ("64.00 MiB", "6.00 GiB", "20.00 MiB", "8.05 GiB allowed; "): "the limit that was set",
+        ("64.00 MiB", "0 bytes", "20.00 MiB", ""): "the GPU is full",
+    }
+    for (asked, free, cached, allowed), verdict in cases.items():
+        text = NEW.format(asked=asked, free=free, cached=cached, allowed=allowed)
+        assert verdict in memory.read_message(text).verdict
+    with memory.limit(MIB), pytest.raises(torch.OutOfMemoryError) as error:
+        torch.empty(3 * MIB, dtype=torch.uint8, device="cuda")
+    found = memory.read_message(error.value)
+    assert (found.asked, found.allocated, found.cached) == (20 * MIB, 0, 0)
+    assert "20 MiB" in repr(found) and "<table>" in found._repr_html_()
+    with pytest.raises(ValueError, match="no out-of-memory message"):
+        memory.read_message("no")

@@ -8,19 +8,25 @@ from __future__ import annotations
 from .account import Account, account
 from .blocks import map
 from .leaks import Leaks, free_notebook, holders, leaks
-from .numbers import Numbers, numbers
+from .limit import limit
+from .message import Message, read_message
+from .numbers import Numbers, numbers, peak
 from .watch import Watch, watch
 
 __all__ = [
     "Account",
     "Leaks",
+    "Message",
     "Numbers",
     "Watch",
     "account",
     "free_notebook",
     "holders",
     "leaks",
+    "limit",
     "map",
     "numbers",
+    "peak",
+    "read_message",
     "watch",
 ]

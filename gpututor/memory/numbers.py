@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import html
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -80,3 +83,24 @@ def numbers(device: int | None = None) -> Numbers:
         total,
         machine.source(device),
     )
+
+
+def peak(work: Callable[[], Any], device: int | None = None) -> float:
+    """Return the most memory that some work has allocated at any time, above the start, in MiB.
+
+    It runs twice: the first run takes what libraries keep, and only the second is measured. The
+    peaks of ``torch.cuda.memory_stats`` are reset.
+
+    Parameters
+    ----------
+    work : callable
+        Called without arguments.
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+    """
+    work()
+    gc.collect()
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    work()
+    return float(torch.cuda.max_memory_allocated(device) - before) / 2**20

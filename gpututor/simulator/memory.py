@@ -113,10 +113,11 @@ class Allocator:
                 self._process_events()
             piece = self._find(size, stream, small)
             if piece is None:
-                error = self._make_room(size, stream, small)
-                if error is not None:
+                if not self._make_room(size, stream, small):
                     self._changing -= 1
-                    raise error
+                    # In no variable: the frame would hold the error, which holds the frame, and
+                    # with it the tensors of every caller, until the garbage collector runs.
+                    raise self._out_of_memory(segment_size(size))
                 piece = self._grow(size, stream, small)
             else:
                 self._remove(piece)
@@ -213,24 +214,24 @@ class Allocator:
         """Return the bytes taken from the device."""
         return self.statistics.all.reserved_bytes.current
 
-    def _make_room(self, size: int, stream: int, small: bool) -> BaseException | None:
-        """Give segments back until a new one for `size` fits; return what to raise if none does."""
+    def _make_room(self, size: int, stream: int, small: bool) -> bool:
+        """Give segments back until a new one for `size` fits; tell whether one does."""
         threshold = self.settings.garbage_collection_threshold
         if threshold and self.fraction is not None:
             self._collect_garbage(int(threshold * self.limit))
         wanted = segment_size(size)
         if self.reserved() + wanted <= self.limit:
-            return None
+            return True
         if self._release_oversize(size, stream, small) and self.reserved() + wanted <= self.limit:
-            return None
+            return True
         self._release_cached()
         self.statistics.retries += 1
         if self.reserved() + wanted <= self.limit:
-            return None
+            return True
         self.statistics.ooms += 1
         if self.history is not None:
             self.history.record("oom", self.capacity - self.reserved(), size, stream)
-        return self._out_of_memory(wanted)
+        return False
 
     def _grow(self, size: int, stream: int, small: bool) -> Piece:
         wanted = segment_size(size)

@@ -371,7 +371,10 @@ class Operator:
             return
         refused = isinstance(error, (IndexError, NotImplementedError, TypeError))
         if refused or _REFUSED.search(str(error)):
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # or this frame holds the error, which holds the frames of all callers
 
     def _read_returns(
         self,
