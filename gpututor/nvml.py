@@ -52,6 +52,10 @@ def processes(uuid: str) -> list[tuple[int, int | None]] | None:
         list may be empty, and the numbers of the processes are the host's.
     """
     try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
+    try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
         return None

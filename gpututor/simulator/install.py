@@ -260,14 +260,6 @@ def _install(simulation: Simulation) -> None:
     change(torch, "set_autocast_enabled", autocast.flag(torch.set_autocast_enabled))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
     change(torch, "get_device", lambda value: value.get_device())
-    change(torch, "compile", _refuse("torch.compile"))
-    for owner in (cuda, cuda.memory):
-        for name in ("MemPool", "MemPoolContext", "use_mem_pool", "list_gpu_processes"):
-            if hasattr(owner, name):
-                change(owner, name, _refuse(f"torch.cuda.{name}"))
-    change(cuda, "CUDAGraph", _refuse("torch.cuda.CUDAGraph"))
-    change(cuda, "graph", _refuse("torch.cuda.graph"))
-    change(cuda, "make_graphed_callables", _refuse("torch.cuda.make_graphed_callables"))
     for profile in (
         torch.profiler.profile,
         torch.profiler.profiler._KinetoProfile,

@@ -30,6 +30,7 @@ ALWAYS: list[tuple[Any, str, tuple[str, ...]]] = [
             "graph_pool_handle",
             "make_graphed_callables",
             "MemPool",
+            "use_mem_pool",
             "clock_rate",  # these ask the driver's library about a real GPU
             "device_memory_used",
             "list_gpu_processes",
@@ -37,7 +38,6 @@ ALWAYS: list[tuple[Any, str, tuple[str, ...]]] = [
             "power_draw",
             "temperature",
             "utilization",
-            "host_memory_stats",
         ),
     ),
     (
