@@ -307,8 +307,6 @@ class Operator:
             result = _channels_last(result, meta_args)
         if any(value.layout != torch.strided for value in flat(result)):
             raise NotSimulatedError(f"{self.func}: a sparse result")
-        if any(value.is_quantized for value in flat(result)):
-            raise NotSimulatedError(f"{self.func}: a quantized result")
         self._read_returns(plan, args, kwargs, result, metas)
         inputs = [metas[id(value)] for value in given]
         outputs = [value for value in flat(result) if isinstance(value, torch.Tensor)]
@@ -482,8 +480,6 @@ class Operator:
                 return value
             if value.layout != torch.strided:
                 raise NotSimulatedError(f"{self.func}: a sparse result")
-            if value.is_quantized:
-                raise NotSimulatedError(f"{self.func}: a quantized result")
             spec = _geometry_of(value, device)
             nbytes = spec.nbytes
             if self.base.startswith("_unique") or self.base.startswith("unique_"):
@@ -674,6 +670,11 @@ def _into_zeros(operator: Operator, args: Any, kwargs: Any) -> Any:
 @handles(aten._unsafe_view.default)
 def _unsafe_view(operator: Operator, args: Any, kwargs: Any) -> Any:
     return operator.view(args, kwargs)  # its schema does not say so, but it copies nothing
+
+
+@handles(aten.quantize_per_tensor, aten.quantize_per_tensor_dynamic, aten.quantize_per_channel)
+def _quantize(operator: Operator, args: Any, kwargs: Any) -> Any:
+    raise NotSimulatedError(f"{operator.func}: a quantized result")
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)
