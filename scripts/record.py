@@ -23,7 +23,7 @@ import nbformat
 import torch
 
 import gpututor
-from gpututor import transfer
+from gpututor import timing, transfer
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -82,6 +82,40 @@ def surprise() -> dict[str, Any]:
     measure(256)
     points = [(n, often(lambda n=n: measure(n))) for n in (256, 1024, 3072, 8192)]
     return curve(("size", "rows"), ("done relative to returned", "×"), {"matrix product": points})
+
+
+def clocks() -> dict[str, Any]:
+    """A product's time by three clocks of the host and the device, by size."""
+    lesson = cells("04_time_asynchronous_work", "naive", "synchronised", "events")
+    readers = {
+        "host, not synchronised": lesson["naive"],
+        "host, synchronised": lesson["synchronised"],
+        "CUDA events": lesson["with_events"],
+    }
+    series: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in readers}
+    for n in (128, 512, 2048, 4096, 8192):
+        x = torch.rand(n, n, device="cuda")
+        for name, read in readers.items():
+            torch.mm(x, x)
+            samples = []
+            for _ in range(REPEATS):
+                torch.cuda.synchronize()  # the naive clock leaves work behind
+                samples.append(1e3 * read(lambda x=x: torch.mm(x, x)))
+            series[name].append((n, samples))
+    return curve(("size", "rows"), ("time of one product", "ms"), series)
+
+
+def small_work() -> dict[str, Any]:
+    """A float16 product's time by events, by a row of calls, and of the device alone."""
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for n in (256, 1024, 4096, 8192):
+        x = torch.rand(n, n, device="cuda", dtype=torch.float16)
+        found = timing.clocks(lambda x=x: torch.mm(x, x))
+        alone = timing.device_time(lambda x=x: torch.mm(x, x))
+        for reading in (found.events, found.benchmark, alone):
+            times = [1e6 * time for time in (reading.low, reading.median, reading.high)]
+            series.setdefault(reading.name, []).append((n, times))
+    return curve(("size", "rows"), ("time of one product", "µs"), series)
 
 
 # -- lesson 02: what copies cost ---------------------------------------------------------------
@@ -269,6 +303,8 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 EXPERIMENTS = {
     "surprise": surprise,
+    "clocks": clocks,
+    "small work": small_work,
     "transfer": copies,
     "pieces": pieces,
     "pinning": pinning,
