@@ -138,6 +138,10 @@ def _failed(notebook: nbformat.NotebookNode) -> str:
             cell.execution_count is None
             or (any(output.output_type == "error" for output in cell.outputs)
             and not _may_fail(cell))
+            or (
+                any(output.output_type == "error" for output in cell.outputs)
+                and not _may_fail(cell)
+            )
         ):
             return f"cell {index} ({cell.id})"
     return "no cell"

@@ -199,7 +199,7 @@ def _peer(target: Tensor, source: Tensor) -> None:
     end = here.launch(
         out,
         seconds,
-        Task(here, "copy_", lambda: to_raw.copy_(from_raw)),
+        Task(here, "copy_", lambda: _write(to_raw, from_raw)),
         resource=here.copies_out,
         after=into.end,
         copies=True,
@@ -291,3 +291,9 @@ def _become(target: torch.Tensor, value: torch.Tensor) -> None:
         target._backward_hooks = hooks
     if gradient is not None:
         target.grad = gradient.detach().to(target.device)
+
+
+def _write(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy, also into a host's tensor that was made in inference mode."""
+    with torch.inference_mode(target.is_inference()):
+        target.copy_(source)
