@@ -216,6 +216,11 @@ def make(original: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         rest = (attn_mask, dropout_p, is_causal)
         parts = (query, key, value) if attn_mask is None else (query, key, value, attn_mask)
+        if torch.overrides.has_torch_function(parts):  # tensors of a class of the learner's own
+            return torch.overrides.handle_torch_function(
+                scaled_dot_product_attention, parts, query, key, value, *rest,
+                scale=scale, enable_gqa=enable_gqa,
+            )  # fmt: skip
         if not all(is_simulated(part) for part in parts):
             return original(query, key, value, *rest, scale=scale, enable_gqa=enable_gqa)
         checks.usable()

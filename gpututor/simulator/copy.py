@@ -291,9 +291,3 @@ def _become(target: torch.Tensor, value: torch.Tensor) -> None:
         target._backward_hooks = hooks
     if gradient is not None:
         target.grad = gradient.detach().to(target.device)
-
-
-def _write(target: torch.Tensor, source: torch.Tensor) -> None:
-    """Copy, also into a host's tensor that was made in inference mode."""
-    with torch.inference_mode(target.is_inference()):
-        target.copy_(source)
