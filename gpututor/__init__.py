@@ -41,8 +41,8 @@ _HOME = {
 
 #: Modules that are there after ``import gpututor`` alone.
 _MODULES = {
-    "clinic", "diagrams", "doctor", "exercises", "figures", "live", "machine", "memory",
-    "parallel", "recorded", "timeline", "timing", "transfer",
+    "child", "clinic", "diagrams", "doctor", "exercises", "figures", "live", "machine", "memory",
+    "parallel", "recorded", "roofline", "timeline", "timing", "transfer", "waits",
 }  # fmt: skip
 
 

@@ -68,6 +68,7 @@ class Explorer:
             control.layout.max_width = "98%"
             control.observe(self._changed, names="value")
         self.panel = ipywidgets.VBox([*shown, self._status, self._view])
+        self.panel.add_class("gpututor-panel")
 
     @property
     def values(self) -> dict[str, Any]:
@@ -188,8 +189,9 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     **controls
         A control for each argument, abbreviated as for ``ipywidgets.interact``:
         ``(1, 16)`` or ``(1, 16, 3)`` is a slider, ``True`` a check box, a list or a dictionary
-        a drop-down; a widget is taken as it is. A default of `function` that fits is where the
-        control begins.
+        a drop-down; a widget is taken as it is. A list of numbers is a slider that stops at
+        these, because JupyterLab takes the arrow keys away from a drop-down. A default of
+        `function` that fits is where the control begins.
 
     Returns
     -------
@@ -240,6 +242,13 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
 
 def _control(name: str, abbreviation: Any, default: Any) -> Any:
     """Build the control of one argument by the rules of ``interact``."""
+    if (
+        isinstance(abbreviation, list)
+        and len(abbreviation) > 1
+        and all(map(_is_number, abbreviation))
+    ):
+        begin = default if default in abbreviation else abbreviation[0]
+        return ipywidgets.SelectionSlider(options=abbreviation, value=begin)
     try:
         control = ipywidgets.interactive.widget_from_abbrev(abbreviation, default)
     except Exception as error:  # traitlets has its own class of error for each of its types
@@ -256,6 +265,10 @@ def _control(name: str, abbreviation: Any, default: Any) -> Any:
     if isinstance(control, ipywidgets.Text):
         control.continuous_update = False  # run when the text is done, not at every letter
     return control
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _results(returned: Any) -> Iterator[Any]:

@@ -228,7 +228,7 @@ def _label(
 ) -> None:
     """Write the name into each bar that has room for it."""
     for span in spans:
-        text = _short(span.name)
+        text = _short(span)
         if (len(text) + 1) * _LETTER <= span.duration * inches:
             axes.text(
                 ((span.start + span.end) / 2 - first) * scale, row, text, size=7.5, color=INK,
@@ -237,8 +237,11 @@ def _label(
             )  # fmt: skip
 
 
-def _short(name: str) -> str:
+def _short(span: Span) -> str:
     """Leave out the types and arguments of a kernel's name."""
+    if span.kind == "host":
+        return span.name[:28]
+    name = span.name
     name = re.sub(r"^void ", "", name)
     name = re.split(r"[<(]", name, maxsplit=1)[0].strip() or name
     return name.split("::")[-1][:28]
@@ -246,7 +249,7 @@ def _short(name: str) -> str:
 
 def _spoken(track: str, spans: Sequence[Span], first: float, scale: float, unit: str) -> str:
     told = [
-        f"{_short(span.name)} from {number((span.start - first) * scale)} to "
+        f"{_short(span)} from {number((span.start - first) * scale)} to "
         f"{number((span.end - first) * scale)} {unit}"
         for span in spans[:SPOKEN]
     ]

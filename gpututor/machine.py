@@ -5,7 +5,6 @@ Nothing else in the package knows that there is a simulator.
 
 from __future__ import annotations
 
-import html
 import logging
 import os
 import sys
@@ -13,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from . import nvml
+from . import nvml, tables
 from .simulator import install, profiles
 
 VARIABLE = "GPUTUTOR_SIMULATE"
@@ -65,15 +64,7 @@ class Machine:
         return "\n".join(f"{label:<8}{text}" for label, text in self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{html.escape(label)}</th>'
-            f'<td style="text-align:left;padding:2px 0">{html.escape(text)}</td></tr>'
-            for label, text in self.rows()
-        )
-        return (
-            '<table style="border-left:4px solid currentColor;padding-left:10px;'
-            f'margin:4px 0">{cells}</table>'
-        )
+        return tables.as_html(self.rows())
 
     def _ipython_display_(self) -> None:
         if not _shown_in_this_cell(self):
@@ -192,6 +183,26 @@ _PCIE = {
     for generation, rate in ((3, 8), (4, 16), (5, 32))
     for lanes in (1, 2, 4, 8, 16)
 }
+
+
+def profile(device: int | None = None) -> tuple[str, profiles.Profile | None]:
+    """Return the name of a device, and the published figures of that GPU where they are known.
+
+    Parameters
+    ----------
+    device : int, optional
+        The index of a CUDA device; by default the current one.
+    """
+    name = torch.cuda.get_device_name(device)
+    if simulated():
+        return name, install.profile()
+    known = (item for item in profiles.PROFILES.values() if item.full_name == name)
+    return name, next(known, None)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables with which ``start()`` in another process finds the same devices."""
+    return {VARIABLE: _wish[0]} if _wish is not None and _wish[0] is not None else {}
 
 
 def simulated() -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pynvml
-
 
 def pcie_link(uuid: str) -> str | None:
     """Return the best link that a GPU and its slot can have.
@@ -16,8 +14,13 @@ def pcie_link(uuid: str) -> str | None:
     Returns
     -------
     str or None
-        Such as ``"PCIe 4.0 x16"``. None where there is no driver, or it does not say.
+        Such as ``"PCIe 4.0 x16"``. None where there is no driver or no management library, as in
+        Colab without a GPU, or where it does not say.
     """
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -48,6 +51,10 @@ def processes(uuid: str) -> list[tuple[int, int | None]] | None:
         None instead of a list where there is no driver, or it does not say. In a container the
         list may be empty, and the numbers of the processes are the host's.
     """
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:

@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 
 from . import figures
 from .figures import Picture
+from .scale import amount, number
 
 Shape = tuple[int, ...]
 
@@ -76,9 +77,9 @@ class Seen:
                 (
                     row.device,
                     got or "nothing",
-                    f"{figures.number(row.forward)} ms",
-                    figures.amount(row.held),
-                    figures.amount(row.peak),
+                    f"{number(row.forward)} ms",
+                    amount(row.held),
+                    amount(row.peak),
                 )
             )
         return table
@@ -246,7 +247,7 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
         lines = errors.splitlines()
         ranks = [line for line in lines if line.startswith("[rank")]
         first = [line for line in ranks if line.split(":")[0] == ranks[0].split(":")[0]]
-        said = "\n".join((first or lines)[-20:])
+        said = "\n".join(first[-20:] or lines[:20])
         raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{said}")
     return output
 

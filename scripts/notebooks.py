@@ -136,6 +136,8 @@ def _failed(notebook: nbformat.NotebookNode) -> str:
     for index, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and (
             cell.execution_count is None
+            or (any(output.output_type == "error" for output in cell.outputs)
+            and not _may_fail(cell))
             or (
                 any(output.output_type == "error" for output in cell.outputs)
                 and not _may_fail(cell)

@@ -23,7 +23,7 @@ import nbformat
 import torch
 
 import gpututor
-from gpututor import transfer
+from gpututor import timing, transfer
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"
@@ -84,6 +84,40 @@ def surprise() -> dict[str, Any]:
     return curve(("size", "rows"), ("done relative to returned", "×"), {"matrix product": points})
 
 
+def clocks() -> dict[str, Any]:
+    """A product's time by three clocks of the host and the device, by size."""
+    lesson = cells("04_time_asynchronous_work", "naive", "synchronised", "events")
+    readers = {
+        "host, not synchronised": lesson["naive"],
+        "host, synchronised": lesson["synchronised"],
+        "CUDA events": lesson["with_events"],
+    }
+    series: dict[str, list[tuple[float, list[float]]]] = {name: [] for name in readers}
+    for n in (128, 512, 2048, 4096, 8192):
+        x = torch.rand(n, n, device="cuda")
+        for name, read in readers.items():
+            torch.mm(x, x)
+            samples = []
+            for _ in range(REPEATS):
+                torch.cuda.synchronize()  # the naive clock leaves work behind
+                samples.append(1e3 * read(lambda x=x: torch.mm(x, x)))
+            series[name].append((n, samples))
+    return curve(("size", "rows"), ("time of one product", "ms"), series)
+
+
+def small_work() -> dict[str, Any]:
+    """A float16 product's time by events, by a row of calls, and of the device alone."""
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for n in (256, 1024, 4096, 8192):
+        x = torch.rand(n, n, device="cuda", dtype=torch.float16)
+        found = timing.clocks(lambda x=x: torch.mm(x, x))
+        alone = timing.device_time(lambda x=x: torch.mm(x, x))
+        for reading in (found.events, found.benchmark, alone):
+            times = [1e6 * time for time in (reading.low, reading.median, reading.high)]
+            series.setdefault(reading.name, []).append((n, times))
+    return curve(("size", "rows"), ("time of one product", "µs"), series)
+
+
 # -- lesson 02: what copies cost ---------------------------------------------------------------
 
 
@@ -136,6 +170,60 @@ def hazards() -> dict[str, Any]:
             for wait in (False, True)
         ]
     return curve(("waits", "count"), ("wrong results", "of 20"), series)
+
+
+# -- lesson 03: streams ------------------------------------------------------------------------
+
+STREAMS = "03_overlap_work_with_streams"
+
+
+def sleeps() -> dict[str, Any]:
+    """Two sleeps of equal length, on one stream and on two."""
+    lesson = cells(STREAMS, "setup", "two-sleeps")
+    run = lesson["two_sleeps"]
+    points = [(n, often(lambda n=n: 1e3 * run(n).duration)) for n in (1, 2)]
+    return curve(("streams", "count"), ("time", "ms"), {"two sleeps": points})
+
+
+def races() -> dict[str, Any]:
+    """How many of 20 sums are wrong, without the wait and with it."""
+    is_right = cells(STREAMS, "setup", "missing-wait")["is_right"]
+    is_right(True)
+    wrong = [
+        (float(wait), [float(sum(not is_right(wait) for _ in range(20)))]) for wait in (False, True)
+    ]
+    return curve(("waits", "count"), ("wrong results", "of 20"), {"missing wait": wrong})
+
+
+def overlaps() -> dict[str, Any]:
+    """How much a copy and kernels overlap, and kernels and kernels."""
+    lesson = cells(STREAMS, "setup", "sizes", "copy-kernels", "rows", "rows-line")
+    copy, rows = lesson["copy_and_kernels"], lesson["two_rows"]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for pin in (False, True):
+        alone = copy(pin, False)
+        name = f"copy and kernels, {'pinned' if pin else 'pageable'}"
+        series[name] = [
+            (1 + own, often(lambda p=pin, o=own, a=alone: copy(p, o).overlap(a)))
+            for own in (False, True)
+        ]
+    for numbers in (lesson["small"], lesson["large"]):
+        for ahead in (False, True):
+            alone = rows(numbers, False, ahead)
+            name = f"kernels on {numbers} numbers{', launched ahead' if ahead else ''}"
+            series[name] = [
+                (2, often(lambda n=numbers, h=ahead, a=alone: rows(n, True, h).overlap(a)))
+            ]
+    return curve(("streams", "count"), ("overlap", "of 1"), series)
+
+
+def pipeline() -> dict[str, Any]:
+    """The pipeline in chunks, relative to the longest of its parts."""
+    lesson = cells(STREAMS, "setup", "pipeline-data", "work", "pipeline", "ratios")
+    runs = [dict(lesson["ratios"]()) for _ in range(REPEATS)]
+    points = [(n, [run[n] for run in runs]) for n in runs[0]]
+    size = f"{lesson['host'].nbytes / 2**30:g} GiB, {lesson['each']} kernels a chunk"
+    return curve(("chunks", "count"), ("time relative to the longest part", "×"), {size: points})
 
 
 # -- lesson 07: training -----------------------------------------------------------------------
@@ -215,10 +303,16 @@ def _seconds(work: Callable[[], Any]) -> float:
 
 EXPERIMENTS = {
     "surprise": surprise,
+    "clocks": clocks,
+    "small work": small_work,
     "transfer": copies,
     "pieces": pieces,
     "pinning": pinning,
     "hazards": hazards,
+    "sleeps": sleeps,
+    "races": races,
+    "overlaps": overlaps,
+    "pipeline": pipeline,
     "training": training,
     "products": against_the_cpu,
     "steps": network_against_the_cpu,

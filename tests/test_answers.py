@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -261,6 +262,239 @@ def with_tree_map(batch: Any, device: str) -> Any:
     return _pytree.tree_map(to, batch)
 
 
+# -- 04-benchmark ----------------------------------------------------------------------------
+
+
+def timed(choose: Callable[[list[float]], float], warm_up: int = 3, runs: int = 11) -> Any:
+    def benchmark(work: Callable[[], None]) -> float:
+        for _ in range(warm_up):
+            work()
+        times = []
+        for _ in range(runs):
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            work()
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+        return choose(times)
+
+    return benchmark
+
+
+def never_synchronised(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(11):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def not_before(work: Callable[[], None]) -> float:
+    times = []
+    for _ in range(11):
+        work()
+        start = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def events_benchmark(work: Callable[[], None]) -> float:
+    times = []
+    work(), work(), work(), work()
+    for _ in range(9):
+        torch.cuda.synchronize()
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+        times.append(start.elapsed_time(end) / 1000)
+    return statistics.median(times)
+
+
+# -- 04-hidden-waits -------------------------------------------------------------------------
+
+
+def waits_for_the_mask(batches: list[torch.Tensor]) -> tuple[float, float]:
+    everything = [(batch[batch > 0].sum(), batch.max()) for batch in batches]
+    return (
+        torch.stack([total for total, _ in everything]).sum().item(),
+        max(0.0, torch.stack([largest for _, largest in everything]).max().item()),
+    )
+
+
+def on_the_host_at_once(batches: list[torch.Tensor]) -> tuple[float, float]:
+    x = torch.stack(list(batches)).cpu()
+    return float(x.clamp(min=0).sum()), float(x.max())
+
+
+def says_that_it_waits(batches: list[torch.Tensor]) -> tuple[float, float]:
+    total, largest = torch.zeros((), device="cuda"), torch.zeros((), device="cuda")
+    for batch in batches:
+        total += batch.relu().sum()
+        largest = torch.maximum(largest, batch.max())
+        torch.cuda.synchronize()
+    return total.item(), largest.item()
+
+
+def tensors_returned(batches: list[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    x = torch.stack(list(batches))
+    return x.clamp(min=0).sum(), x.max()
+
+
+def everything_at_once(batches: list[torch.Tensor]) -> tuple[float, ...]:
+    x = torch.stack([batches[index] for index in range(len(batches))])
+    return tuple(torch.stack([x.clamp(min=0).sum(), x.max().clamp(min=0)]).tolist())
+
+
+# -- 04-launch-bound -------------------------------------------------------------------------
+
+
+def by_hiding_the_launches(work: Callable[[], None]) -> bool:
+    def seconds(hidden: bool) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        if hidden:
+            torch.cuda._sleep(5_000_000)
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end))
+
+    seconds(False)
+    return seconds(True) < 0.75 * seconds(False)
+
+
+# -- 03-race ---------------------------------------------------------------------------------
+
+
+def answer_to_race(
+    before: bool = True, after: bool = True, streams: int = 2, chained: bool = False
+) -> Callable[..., torch.Tensor]:
+    """Return an answer with or without the waits before and after, or without overlap."""
+
+    def both(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+        current = torch.cuda.current_stream()
+        one, two = torch.cuda.Stream(), torch.cuda.Stream()
+        two = two if streams == 2 else one
+        if before:
+            one.wait_stream(current)
+            two.wait_stream(current)
+        with torch.cuda.stream(one):
+            a = left(x)
+        if chained:
+            two.wait_stream(one)
+        with torch.cuda.stream(two):
+            b = right(x)
+        if after:
+            current.wait_stream(one)
+            current.wait_stream(two)
+        return a + b
+
+    return both
+
+
+def only_one_side_waited_for(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    current, two = torch.cuda.current_stream(), torch.cuda.Stream()
+    two.wait_stream(current)
+    with torch.cuda.stream(two):
+        b = right(x)
+    return left(x) + b + 0 * x
+
+
+def the_host_waits(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    torch.cuda.synchronize()
+    result = answer_to_race()(x, left, right)
+    torch.cuda.synchronize()
+    return result
+
+
+def with_one_stream_and_events(x: torch.Tensor, left: Any, right: Any) -> torch.Tensor:
+    side, ready, done = torch.cuda.Stream(), torch.cuda.Event(), torch.cuda.Event()
+    ready.record()
+    with torch.cuda.stream(side):
+        side.wait_event(ready)
+        b = right(x)
+        done.record()
+    a = left(x)  # on the current stream
+    torch.cuda.current_stream().wait_event(done)
+    return a + b
+
+
+# -- 03-pipeline -----------------------------------------------------------------------------
+
+
+def in_chunks(chunks: int, streams: int = 3, joined: bool = True) -> Callable[..., None]:
+    """Return an answer in so many chunks on so many streams."""
+
+    def pipeline(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+        current = torch.cuda.current_stream()
+        used = [torch.cuda.Stream() for _ in range(streams)]
+        device = torch.empty_like(host, device="cuda")
+        for stream in used:
+            stream.wait_stream(current)
+        parts = zip(host.chunk(chunks), device.chunk(chunks), back.chunk(chunks), strict=True)
+        for number, (source, values, target) in enumerate(parts):
+            with torch.cuda.stream(used[number % streams]):
+                values.copy_(source, non_blocking=True)
+                work(values)
+                target.copy_(values, non_blocking=True)
+        for stream in used if joined else ():
+            current.wait_stream(stream)
+
+    return pipeline
+
+
+def a_stream_for_each_part(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    current = torch.cuda.current_stream()
+    into, out = torch.cuda.Stream(), torch.cuda.Stream()
+    device = torch.empty_like(host, device="cuda")
+    into.wait_stream(current)
+    parts = zip(host.chunk(12), device.chunk(12), back.chunk(12), strict=True)
+    for source, values, target in parts:
+        with torch.cuda.stream(into):
+            values.copy_(source, non_blocking=True)
+            arrived = into.record_event()
+        current.wait_event(arrived)
+        work(values)
+        out.wait_stream(current)
+        with torch.cuda.stream(out):
+            target.copy_(values, non_blocking=True)
+    current.wait_stream(out)
+
+
+def a_stream_for_each_part_without_waits(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    into, out = torch.cuda.Stream(), torch.cuda.Stream()
+    device = torch.empty_like(host, device="cuda")
+    parts = zip(host.chunk(8), device.chunk(8), back.chunk(8), strict=True)
+    for source, values, target in parts:
+        with torch.cuda.stream(into):
+            values.copy_(source, non_blocking=True)
+        work(values)
+        with torch.cuda.stream(out):
+            target.copy_(values, non_blocking=True)
+    torch.cuda.synchronize()
+
+
+def in_one_piece(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    device = host.to("cuda", non_blocking=True)
+    work(device)
+    back.copy_(device, non_blocking=True)
+
+
+def work_on_the_host(host: torch.Tensor, back: torch.Tensor, work: Any) -> None:
+    work(back.copy_(host))
+
+
+# -- 03-explain ------------------------------------------------------------------------------
+
+CAUSES = {"A": "slow host", "B": "pageable memory", "C": "full GPU", "D": "one stream"}
+
+
 WRONG = [
     ("00-stopwatch", no_first_wait, "earlier work was still going on"),
     ("00-stopwatch", no_second_wait, "the work was still going on"),
@@ -329,6 +563,45 @@ WRONG = [
     ("02-move-batch", lambda batch, device: batch, "on cpu"),
     ("02-move-batch", lambda batch, device: None, "still to be written"),
     ("02-move-batch", "move", "'str' object is not callable"),
+    ("04-benchmark", never_synchronised, "what launching takes"),
+    ("04-benchmark", timed(min), "the luckiest call"),
+    ("04-benchmark", timed(statistics.mean), "slow calls pull a mean up"),
+    ("04-benchmark", timed(statistics.median, warm_up=0, runs=6), "without warm-up"),
+    ("04-benchmark", timed(statistics.median, runs=1), "4 calls"),
+    ("04-benchmark", not_before, "still running"),
+    ("04-benchmark", lambda work: "10 ms", "'10 ms'"),
+    ("04-hidden-waits", waits_for_the_mask, "in: everything = [(batch[batch > 0]"),
+    ("04-hidden-waits", on_the_host_at_once, "not computed there"),
+    ("04-hidden-waits", says_that_it_waits, "waited for the GPU in between"),
+    ("04-hidden-waits", tensors_returned, "tensor("),
+    ("04-hidden-waits", lambda batches: (0.0, 0.0), "(0.0, 0.0)"),
+    ("04-launch-bound", lambda work: True, "True"),
+    ("04-launch-bound", lambda work: False, "False"),
+    ("04-launch-bound", lambda work: 0.5, "0.5"),
+    ("03-race", answer_to_race(False, False), "20 of 20 results were wrong"),
+    ("03-race", answer_to_race(before=False), "20 of 20 results were wrong"),
+    ("03-race", answer_to_race(after=False), "20 of 20 results were wrong"),
+    ("03-race", only_one_side_waited_for, "results were wrong"),
+    ("03-race", answer_to_race(streams=1), "for 0% of their time"),
+    ("03-race", answer_to_race(chained=True), "for 0% of their time"),
+    ("03-race", lambda x, left, right: left(x) + right(x), "for 0% of their time"),
+    ("03-race", the_host_waits, "the host had waited"),
+    ("03-race", lambda x, left, right: 5 * x, "0 and 0 calls"),
+    ("03-race", lambda x, left, right: 1.0, "1.0"),
+    ("03-race", lambda x, left, right: None, "still to be written"),
+    ("03-pipeline", in_one_piece, "times as long, at best"),
+    ("03-pipeline", in_chunks(4), "times as long, at best"),
+    ("03-pipeline", in_chunks(64), "times as long, at best"),
+    ("03-pipeline", in_chunks(12, streams=1), "times as long, at best"),
+    ("03-pipeline", in_chunks(12, joined=False), "numbers in back were wrong"),
+    ("03-pipeline", a_stream_for_each_part_without_waits, "numbers in back were wrong"),
+    ("03-pipeline", work_on_the_host, "on cpu"),
+    ("03-pipeline", lambda host, back, work: None, "still to be written"),
+    ("03-explain", lambda: CAUSES | {"C": "one stream"}, "the timeline of C does not show that"),
+    ("03-explain", lambda: CAUSES | {"A": "magic"}, "'magic' for A"),
+    ("03-explain", lambda: {"A": "slow host"}, "none for B and C and D"),
+    ("03-explain", lambda: "slow host", "slow host"),
+    ("03-explain", lambda: None, "still to be written"),
 ]
 RIGHT = [
     ("01-pick-device", as_torch_devices),
@@ -338,6 +611,13 @@ RIGHT = [
     ("02-leftover", OneMatrix),
     ("02-fewer-copies", all_at_once),
     ("02-move-batch", with_tree_map),
+    ("04-benchmark", events_benchmark),
+    ("04-hidden-waits", everything_at_once),
+    ("04-launch-bound", by_hiding_the_launches),
+    ("03-race", with_one_stream_and_events),
+    ("03-pipeline", in_chunks(10, streams=4)),
+    ("03-pipeline", a_stream_for_each_part),
+    ("03-explain", lambda: dict(reversed(CAUSES.items()))),
 ]
 
 

@@ -75,11 +75,11 @@ def unwritten(x):
 
 
 @pytest.mark.parametrize("answer", [None, unwritten])
-def test_what_is_still_to_be_written_costs_no_hint(one, answer):
+def test_what_is_still_to_be_written_brings_the_first_hint_and_no_more(one, answer):
     for _ in range(3):
         verdict = check("02-double", answer)
         assert not verdict
-        assert verdict.rows() == [("Not yet", exercises.UNWRITTEN)]
+        assert verdict.rows() == [("Not yet", exercises.UNWRITTEN), ("Hint 1", "first <hint>")]
     assert len(check("02-double", lambda x: x).hints) == 1
 
 

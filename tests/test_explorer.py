@@ -65,6 +65,10 @@ def test_it_runs_once_from_the_defaults():
         ((0.0, 1.0), ipywidgets.FloatSlider, 0.5),
         (True, ipywidgets.Checkbox, True),
         (["a", "b"], ipywidgets.Dropdown, "a"),
+        ([3072, 1024, 64], ipywidgets.SelectionSlider, 3072),
+        ([0.5], ipywidgets.Dropdown, 0.5),
+        ([True, False], ipywidgets.Dropdown, True),
+        ([1, "all"], ipywidgets.Dropdown, 1),
         ([("one", 1), ("two", 2)], ipywidgets.Dropdown, 1),
         ({"one": 1, "two": 2}, ipywidgets.Dropdown, 1),
         ("words", ipywidgets.Text, "words"),
@@ -90,6 +94,13 @@ def test_a_widget_is_taken_as_it_is():
 def test_a_default_that_does_not_fit_is_left():
     assert explore(lambda x="no number": str(x), x=(1, 3)).result == "2"
     assert explore(lambda x="c": x, x=["a", "b"]).result == "a"
+    assert explore(lambda x=5: str(x), x=[1, 4]).result == "1"
+
+
+def test_a_default_that_fits_is_where_it_begins():
+    assert explore(lambda x=3: str(x), x=(1, 8)).result == "3"
+    assert explore(lambda x="b": x, x=["a", "b"]).result == "b"
+    assert explore(lambda x=4: str(x), x=[1, 4]).result == "4"
 
 
 def test_controls_are_named_and_labels_aligned():
@@ -209,6 +220,13 @@ def test_set_is_all_or_nothing(values, message):
     assert not calls
     panel.controls["a"].value = 5
     assert panel.result == "5 x", "the panel works as before"
+
+
+def test_the_choices_of_a_list_of_numbers():
+    panel = explore(lambda a: str(a), a=[1, 10, 100])
+    assert panel.set(a=100) == "100"
+    with pytest.raises(ValueError, match="a cannot be 50: choose one of 1, 10, 100"):
+        panel.set(a=50)
 
 
 def test_the_range_of_a_logarithmic_slider():

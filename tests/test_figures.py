@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import json
 import math
 import re
 import statistics
@@ -160,14 +161,13 @@ def test_recorded_bars_are_paler(drawn):
 
 
 def test_all_that_is_packaged_as_recorded_can_be_drawn():
-    names = [path.stem for path in recorded._FOLDER.glob("*.json")]
-    assert names
-    for name in names:
-        old = recorded.load(name)
-        for line in old.series:
-            if all(x > 0 for x, _ in old.series[line]):
-                one = old.only(line)
-                alt = figures.lines({}, title=name, x=old.x, y=old.y, recorded=one).alt
+    paths = list(recorded._FOLDER.glob("*.json"))
+    assert paths
+    for path in paths:
+        several = json.loads(path.read_text(encoding="utf-8")).get("experiments", [None])
+        for old in [recorded.load(path.stem, experiment) for experiment in several]:
+            for line in old.series:
+                alt = figures.lines({}, title="t", x=old.x, y=old.y, recorded=old.only(line)).alt
                 assert f"{line}, recorded: " in alt
                 assert f"Source: {old.source}." in alt, "nothing is simulated here"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -89,3 +91,15 @@ def test_names_imported_before_start_work() -> None:
     assert ones(2, device="cuda").device.type == "cuda"
     gpututor.stop()
     assert ones is torch.ones
+
+
+def test_the_management_library_may_be_missing() -> None:
+    """Colab has it only where there is a GPU, and the package is installed there without more."""
+    code = (
+        "import sys; sys.modules['pynvml'] = None\n"
+        "import gpututor; gpututor.start(simulate='T4')\n"
+        "from gpututor import nvml, transfer\n"
+        "assert nvml.pcie_link('0') is None and transfer.limits()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

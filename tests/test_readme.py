@@ -95,7 +95,8 @@ def test_conda_installs_python_pip_and_the_requirements(project):
     assert rest == ["- pip", "- pip:", "- -r requirements.txt"]
 
 
-def test_each_dependency_has_its_line(requirements):
+def test_each_dependency_has_its_line(requirements, project):
+    requirements = requirements + project["optional-dependencies"]["browser"]
     rows = re.findall(r"^\| `([\w-]+)` \| (.+) \|$", section("Dependencies"), re.M)
     assert [name for name, _ in rows] == [name_of(requirement) for requirement in requirements]
 

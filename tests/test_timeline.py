@@ -47,6 +47,18 @@ def test_a_timeline_orders_host_and_device(gpu: str) -> None:
     assert launch.duration < matmul.duration
 
 
+def test_a_simulated_gpus_launches_take_the_host_what_the_model_says(simulated: Machine) -> None:
+    x = torch.ones(64, device="cuda")
+    line = timeline.record()
+    with line.host("launch"), line.span("kernels"):
+        for _ in range(40):
+            x.neg_()
+    line.mark("clock read")
+    spans = {span.name: span for span in line.spans}
+    assert spans["launch"].duration > 0.9 * spans["kernels"].duration  # they wait for launches
+    assert line.marks[0].at >= spans["launch"].end
+
+
 def test_spans_have_the_time_of_events(gpu: str) -> None:
     stream = torch.cuda.Stream()
     line = timeline.record()

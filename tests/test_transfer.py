@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -60,14 +60,17 @@ def test_one_copy_against_many_is_the_profiles_ratio(profile: profiles.Profile) 
 def test_page_locking_costs_the_host_time_once(profile: profiles.Profile) -> None:
     x = torch.ones(MIB, dtype=torch.uint8)
     cost = MIB / profile.pin_bandwidth * profile.slowdown
-    kept = []
-    fresh = transfer.seconds(lambda: kept.append(x.pin_memory()), repeats=1)
-    assert cost <= fresh < 1.5 * cost  # the rest is a launch, and a host that is late
+    kept: list[torch.Tensor] = []
+
+    def shortest(work: Callable[[], object]) -> float:
+        # A busy machine can hold the host up for longer than the simulated clock waits for it.
+        return min(transfer.seconds(work, repeats=1) for _ in range(5))
+
+    assert cost <= shortest(lambda: kept.append(x.pin_memory())) < 1.5 * cost
     kept.clear()
-    assert transfer.seconds(x.pin_memory) < cost / 2  # a block is used again
+    assert shortest(x.pin_memory) < cost / 2  # a block is used again
     transfer.empty_pinned_cache()
-    again = transfer.seconds(lambda: kept.append(x.pin_memory()), repeats=1)
-    assert cost <= again < 1.5 * cost
+    assert cost <= shortest(lambda: kept.append(x.pin_memory())) < 1.5 * cost
 
 
 def test_sizes_fit_the_device(simulated: None) -> None:

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import tables
+
 UNWRITTEN = "it is still to be written"
 
 
@@ -84,17 +86,7 @@ class Verdict:
         return "\n".join(f"{label + ':':<10}{text}" for label, text in self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f'<tr><th style="text-align:left;vertical-align:top;padding:2px 12px 2px 0">'
-            f"{html.escape(label)}</th>"
-            f'<td style="text-align:left;white-space:pre-wrap">{html.escape(text)}</td></tr>'
-            for label, text in self.rows()
-        )
-        style = "solid" if self.passed else "dashed"
-        return (
-            f'<table style="border-left:4px {style} currentColor;padding-left:10px;'
-            f'margin:4px 0">{cells}</table>'
-        )
+        return tables.as_html(self.rows(), dashed=not self.passed)
 
 
 class Solution(str):
@@ -127,7 +119,8 @@ def check(name: str, answer: Any) -> Verdict:
     Verdict
         Whether it is right, what was expected and what was seen, and a hint more with each try.
         An error inside the answer is part of the verdict, and is not raised. What is still to be
-        written (None, or a function that raises ``NotImplementedError``) costs no hint.
+        written (None, or a function that raises ``NotImplementedError``) brings the first hint
+        and no more.
 
     Raises
     ------
@@ -136,13 +129,13 @@ def check(name: str, answer: Any) -> Verdict:
     """
     exercise = find(name)
     if answer is None:
-        return Verdict(name, False, UNWRITTEN)
+        return _unwritten(exercise)
     try:
         seen = exercise.check(answer)
     except Wrong as wrong:
         return _not_yet(exercise, wrong.seen, wrong.expected)
-    except NotImplementedError as error:
-        return Verdict(name, False, str(error) or UNWRITTEN)
+    except NotImplementedError:
+        return _unwritten(exercise)
     except Exception as error:
         return _not_yet(exercise, _in_words(error), "code that runs to its end")
     _tries.pop(name, None)
@@ -187,6 +180,11 @@ def every() -> list[Exercise]:
     for path in sorted(Path(__file__).parent.glob("lesson_*.py")):
         found += importlib.import_module(f".{path.stem}", __name__).EXERCISES
     return found
+
+
+def _unwritten(exercise: Exercise) -> Verdict:
+    hints = exercise.hints[: max(1, _tries[exercise.name])]
+    return Verdict(exercise.name, False, UNWRITTEN, hints=hints)
 
 
 def _not_yet(exercise: Exercise, seen: str, expected: str) -> Verdict:

@@ -75,7 +75,7 @@ class _Call:
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, call: _Call, *tensors: torch.Tensor) -> torch.Tensor:
-        query, key, value = tensors[:3]
+        query, _, value = tensors[:3]
         device = query._geometry.device  # type: ignore[attr-defined]
         batch, heads, length = query.shape[:3]
         seeds = []

@@ -6,13 +6,17 @@ operator lists of ``ATen/autocast_mode.h`` are applied here, where Python calls 
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from .tensor import is_simulated
+from .tensor import inner, is_simulated
 
 # fmt: off
 #: Functions that run in the lower precision.
@@ -61,7 +65,7 @@ BANNED_TEXT = (
 
 
 def _eligible(value: Any) -> bool:
-    return is_simulated(value) and value.is_floating_point() and value.dtype != torch.float64
+    return is_simulated(inner(value)) and value.is_floating_point() and value.dtype != torch.float64
 
 
 class Autocast(TorchFunctionMode):
@@ -128,16 +132,54 @@ def lower_precision() -> torch.dtype | None:
     return None
 
 
+class _Thread(threading.local):
+    """The autocast that ``torch.set_autocast_enabled`` turned on in this thread."""
+
+    inside = False  # the call comes from torch.autocast, which has a mode of its own
+    mode: Autocast | None = None
+
+
+_thread = _Thread()
+
+
+@contextlib.contextmanager
+def _inside_autocast() -> Iterator[None]:
+    before, _thread.inside = _thread.inside, True
+    try:
+        yield
+    finally:
+        _thread.inside = before
+
+
+def flag(original: Any) -> Any:
+    """Return ``torch.set_autocast_enabled``."""
+
+    @functools.wraps(original)
+    def set_autocast_enabled(*args: Any) -> None:
+        original(*args)
+        device, enabled = args if len(args) == 2 else ("cuda", *args)
+        if device != "cuda" or _thread.inside:
+            return
+        if _thread.mode is not None:
+            _thread.mode.__class__ = _Asleep
+            _thread.mode = None
+        if enabled:
+            dtype, cache = torch.get_autocast_dtype("cuda"), torch.is_autocast_cache_enabled()
+            _thread.mode = Autocast(dtype, cache)
+            _thread.mode.__enter__()  # type: ignore[no-untyped-call]
+
+    return set_autocast_enabled
+
+
 def enter(original: Any) -> Any:
     """Return ``torch.autocast.__enter__``."""
 
     def __enter__(self: Any) -> Any:
-        result = original(self)
+        with _inside_autocast():
+            result = original(self)
         modes = self.__dict__.setdefault("_simulated", [])
         if self.device == "cuda" and self._enabled:
-            mode = Autocast(self.fast_dtype, self._cache_enabled)
-            mode.__enter__()  # type: ignore[no-untyped-call]
-            modes.append(mode)
+            modes.append(_On(self.fast_dtype, self._cache_enabled).__enter__())
         elif self.device == "cuda":
             modes.append(_Off().__enter__())
         return result
@@ -152,7 +194,8 @@ def leave(original: Any) -> Any:
         modes = self.__dict__.get("_simulated")
         if modes:
             modes.pop().__exit__(*error)
-        return original(self, *error)
+        with _inside_autocast():
+            return original(self, *error)
 
     return __exit__
 
@@ -162,8 +205,7 @@ class _Off:
 
     def __enter__(self) -> _Off:
         stack = torch.overrides._get_current_function_mode_stack()
-        self._taken = [mode for mode in stack if isinstance(mode, Autocast)]
-        self._dtypes = [mode._dtype for mode in self._taken]
+        self._taken = [mode for mode in stack if type(mode) is Autocast]
         for mode in self._taken:
             mode.__class__ = _Asleep
         return self
@@ -171,6 +213,23 @@ class _Off:
     def __exit__(self, *error: Any) -> None:
         for mode in self._taken:
             mode.__class__ = Autocast
+
+
+class _On:
+    """Puts autocast on, in the place of those that are on already."""
+
+    def __init__(self, dtype: torch.dtype, cache: bool) -> None:
+        self._outer = _Off()
+        self._mode = Autocast(dtype, cache)
+
+    def __enter__(self) -> _On:
+        self._outer.__enter__()
+        self._mode.__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._mode.__exit__(*error)  # type: ignore[no-untyped-call]
+        self._outer.__exit__(*error)
 
 
 class _Asleep(Autocast):

@@ -38,6 +38,13 @@ class DeviceProperties:
         self.regs_per_multiprocessor = 65536
         self.shared_memory_per_block = 49152
         self.max_threads_per_block = 1024
+        # CUDA C++ Programming Guide, technical specifications per compute capability; a block
+        # can ask for all but what the system keeps: 1 KiB from capability 8 on.
+        self.shared_memory_per_multiprocessor = {(7, 5): 65536, (8, 0): 167936, (8, 9): 102400}.get(
+            profile.capability, 233472
+        )
+        kept = 1024 if profile.capability >= (8, 0) else 0
+        self.shared_memory_per_block_optin = self.shared_memory_per_multiprocessor - kept
         self.is_integrated = 0
         self.is_multi_gpu_board = 0
         self.gcnArchName = self.name
@@ -141,6 +148,9 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
         simulation.device().synchronize()
 
     bind("_accelerator_synchronizeDevice")(lambda index: simulation.device(index).synchronize())
+    bind("_cuda_hostMemoryStats")(pinned.stats)
+    bind("_cuda_resetPeakHostMemoryStats")(pinned.reset_peak)
+    bind("_cuda_resetAccumulatedHostMemoryStats")(pinned.reset_accumulated)
     bind("_host_emptyCache", "_accelerator_emptyHostCache")(pinned.forget)
     bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
 

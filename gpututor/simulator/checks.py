@@ -241,6 +241,30 @@ def supported(operator: Operator, args: Any, kwargs: Any) -> None:
         _check_product(operator, dict(_named(operator, args, kwargs)), *product)
 
 
+def _is_dense(value: torch.Tensor) -> bool:
+    steps = zip(value.shape, value.stride(), strict=True)
+    return 1 + sum((length - 1) * step for length, step in steps) == value.numel()
+
+
+def overlap(raw: list[Any]) -> None:
+    """Raise where an operator would read, in another place, what it writes (MemoryOverlap.cpp)."""
+    target = raw[0]
+    for value in raw[1:]:
+        if not isinstance(value, torch.Tensor) or not target.numel() or not value.numel():
+            continue
+        if not (_is_dense(target) and _is_dense(value)):
+            continue  # too hard to tell, PyTorch finds too
+        start, other = target.data_ptr(), value.data_ptr()
+        end, other_end = start + target.nbytes, other + value.nbytes
+        same = (start, end) == (other, other_end) and target.stride() == value.stride()
+        if not same and start < other_end and other < end:
+            raise RuntimeError(
+                "unsupported operation: some elements of the input tensor and the written-to "
+                "tensor refer to a single memory location. Please clone() the tensor before "
+                "performing the operation."
+            )
+
+
 def _check_multinomial(weights: Any, count: int, replacement: bool = False) -> None:
     if not replacement and count > weights.shape[-1]:
         raise RuntimeError(

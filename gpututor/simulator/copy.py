@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.autograd import grad_mode
 
 from . import checks, pinned, runtime
 from .device import Device, Task
 from .operators import aten, handles
-from .tensor import Tensor, geometry, is_simulated, wrap
+from .tensor import Tensor, geometry, is_simulated, unheard, wrap
 
 
 class _ToCopy(torch.autograd.Function):
@@ -76,6 +77,7 @@ def _with_index(device: torch.device) -> torch.device:
     return device
 
 
+@unheard
 def transfer(
     source: torch.Tensor,
     device: torch.device,
@@ -143,6 +145,9 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
     nbytes = from_raw.numel() * from_raw.element_size()
     seconds = (profile.copy_latency + nbytes / rate) * profile.slowdown
     stream = simulation.launch_stream(device)
+    there = to_raw if inward else from_raw
+    if nbytes and not _is_dense(there):
+        device.memory.allocate(nbytes, stream.stream_id)  # copied by way of a dense buffer
 
     end = device.launch(
         stream,
@@ -157,6 +162,26 @@ def copy_between(target: torch.Tensor, source: torch.Tensor, non_blocking: bool)
         if not non_blocking:
             simulation.warn_of_wait()
         device.wait(end)
+
+
+def _write(target: torch.Tensor, source: torch.Tensor) -> None:
+    """Copy as the device does, which asks nothing about inference mode."""
+    if target.is_inference():
+        with torch.inference_mode():
+            target.copy_(source)
+    else:
+        target.copy_(source)
+
+
+def _is_dense(raw: torch.Tensor) -> bool:
+    """Tell whether the elements lie side by side, in any order."""
+    expected = 1
+    for step, length in sorted(zip(raw.stride(), raw.shape, strict=True)):
+        if length != 1:
+            if step != expected:
+                return False
+            expected *= length
+    return True
 
 
 def _peer(target: Tensor, source: Tensor) -> None:
@@ -238,7 +263,8 @@ def replace(target: torch.Tensor, value: torch.Tensor) -> None:
         if target.dtype == value.dtype:
             target._block = value._block  # type: ignore[attr-defined]
             target._geometry = value._geometry  # type: ignore[attr-defined]
-            set_geometry(target, value._raw)  # type: ignore[arg-type, attr-defined]
+            with grad_mode._unsafe_preserve_version_counter(target):
+                set_geometry(target, value._raw)  # type: ignore[arg-type, attr-defined]
             return
     _become(target, value)
 

@@ -18,7 +18,7 @@ from .copy import empty, plain, to
 from .cost import kernel_time
 from .device import Device
 from .kernel import Kernel
-from .tensor import Tensor, is_simulated
+from .tensor import Tensor, is_simulated, unheard, wraps_simulated
 
 #: Functions that take their values from Python or the host.
 _FROM_HOST = {"tensor", "as_tensor", "asarray"}
@@ -78,8 +78,10 @@ def make(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
                 return torch.overrides.handle_torch_function(factory, (), *args, **kwargs)
             return _on_device(name, original, args, kwargs)
         generator = kwargs.get("generator")
-        if checks.is_simulated_generator(generator) and (
-            device is not None or not torch._C._len_torch_function_stack()
+        if (
+            checks.is_simulated_generator(generator)
+            and (device is not None or not torch._C._len_torch_function_stack())
+            and not any(is_simulated(value) for value in args)
         ):
             checks.generator(generator, None)
         if name in _FROM_HOST and args and (device is not None or name == "tensor"):
@@ -104,6 +106,7 @@ def _to_host(data: Any, device: torch.device | None) -> Any:
     return data
 
 
+@unheard
 def _on_device(
     name: str, original: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> torch.Tensor:
@@ -205,7 +208,15 @@ def make_like(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         pin = kwargs.get("pin_memory")
         if not simulated and not pin and (device is None or device.type != "cuda"):
             return original(*args, **kwargs)
-        device = device or like.device
+        if wraps_simulated(like) and (device is None or device == like.device):
+            return original(*args, **dict(kwargs, device=None))  # C++ asks the tensor inside
+        return on_device(device or like.device, like, args, kwargs)
+
+    @unheard
+    def on_device(
+        device: torch.device, like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> torch.Tensor:
+        pin = kwargs.pop("pin_memory", False)
         kwargs.pop("input", None)
         rest = args[1:]
         generator = kwargs.pop("generator", None)

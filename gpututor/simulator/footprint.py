@@ -151,6 +151,11 @@ def _fits_blas(matrix: torch.Tensor) -> bool:
     return (across == 1 and down >= max(1, columns)) or (down == 1 and across >= max(1, rows))
 
 
+@rule(aten.linalg_inv_ex, aten._linalg_solve_ex, aten._linalg_det, aten.linalg_lu_factor_ex)
+def _factorization(call: Call, footprint: Footprint) -> None:
+    footprint.blas = "cublas"
+
+
 # -- reductions ----------------------------------------------------------------------------------
 
 _THREADS = 512  # of a block that reduces; ``setReduceConfig`` in ``cuda/Reduce.cuh``
@@ -275,7 +280,7 @@ def _log_sigmoid(call: Call, footprint: Footprint) -> None:
 
 @rule(aten.native_batch_norm)
 def _batch_norm(call: Call, footprint: Footprint) -> None:
-    if not call.get("training"):
+    if not call.get("training") and call.args[0].dim() > 3:
         footprint.storages.update({1: 0, 2: 0})
 
 
@@ -297,8 +302,13 @@ def _group_norm_backward(call: Call, footprint: Footprint) -> None:
 
 @rule(aten.native_batch_norm_backward)
 def _batch_norm_backward(call: Call, footprint: Footprint) -> None:
+    weight = call.get("weight")
+    if weight is None:
+        return
     if call.args[0].dim() > 3:  # cuDNN's
         _dense(call, footprint)
+    else:
+        footprint.groups.append((nbytes(weight), nbytes(weight)))
 
 
 @rule(

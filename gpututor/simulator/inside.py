@@ -20,7 +20,7 @@ from . import checks, factories, runtime
 from .copy import empty
 from .device import Device
 from .operators import aten, run
-from .tensor import Tensor, is_simulated
+from .tensor import Tensor, inner, is_simulated, unheard
 
 _node = torch._C._current_autograd_node
 
@@ -46,6 +46,13 @@ _MAKERS = {
     if "out" not in [argument.name for argument in func._schema.arguments]
 }
 _EMPTY = {aten.empty.memory_format, aten.empty_strided.default}
+
+
+def _run(func: Any, args: Any, kwargs: Any) -> Any:
+    """Run an operator; where other modes are on, they hear of it first."""
+    if torch._C._len_torch_dispatch_stack():
+        return func(*args, **kwargs)
+    return run(func, args, kwargs)
 
 
 class Inside(TorchDispatchMode):
@@ -77,30 +84,38 @@ class Inside(TorchDispatchMode):
             if is_simulated(value):
                 self._device = value._geometry.device
                 self._simulated = True
-                return run(func, args, kwargs)
-        if func in _MAKERS and self._applies(kwargs):
+                return _run(func, args, kwargs)
+        if self._makes(func, kwargs):
             return self._make(func, args, kwargs)
         if any(is_simulated(value) for value in pytree.tree_leaves(kwargs)):
-            return run(func, args, kwargs)
+            return _run(func, args, kwargs)
         self._simulated = self._simulated and not args
         return func(*args, **kwargs)
 
-    def _applies(self, kwargs: dict[str, Any]) -> bool:
+    def _makes(self, func: Any, kwargs: dict[str, Any]) -> bool:
+        """Tell whether this call makes a tensor that belongs on a simulated device."""
         device = kwargs.get("device")
-        if device is not None and device.type != "cpu":
+        if func not in _MAKERS or (device is not None and device.type != "cpu"):
             return False
         # In a backward pass that crosses devices: where the operator before this one ran.
         return not self._backward or (self._simulated and _node() is not None)
 
+    @unheard
     def _make(self, func: Any, args: Any, kwargs: Any) -> Tensor:
         kept = {
             name: value for name, value in kwargs.items() if name not in ("device", "pin_memory")
         }
         like = func(*args, **kept, device="meta")
         new = empty(self._device, tuple(like.shape), like.stride(), like.dtype)
-        if func not in _EMPTY:
+        if func is aten._efficientzerotensor.default:
+            new.zero_()
+        elif func not in _EMPTY:
             factories.fill(func.overloadpacket.__name__, func, args, kept, new, like, None)
         return new
+
+
+# PyTorch's older vmap, behind ``is_grads_batched``, wraps a tensor so that its device is hidden.
+_hides_device = torch._C._functorch.is_legacy_batchedtensor
 
 
 def backward(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,12 +129,13 @@ def backward(original: Callable[..., Any]) -> Callable[..., Any]:
                 isinstance(output, torch.Tensor)
                 and isinstance(gradient, torch.Tensor)
                 and output.device != gradient.device
+                and not _hides_device(gradient)
             ):
                 raise RuntimeError(
                     f"invalid gradient at index {place} - expected device {output.device} but "
                     f"got {gradient.device}"
                 )
-        first = next((value for value in outputs if is_simulated(value)), None)
+        first = next((inner(value) for value in outputs if is_simulated(inner(value))), None)
         simulated = first is not None
         device = first._geometry.device if first is not None else runtime.current().device()
         with Inside(device, backward=True, simulated=simulated):
@@ -134,7 +150,9 @@ def composite(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def function(*args: Any, **kwargs: Any) -> Any:
         leaves = pytree.tree_leaves((args, kwargs))
-        first = next((value for value in leaves if is_simulated(value)), None)
+        if torch.overrides.has_torch_function(leaves):  # tensors of a class of the learner's own
+            return torch.overrides.handle_torch_function(function, leaves, *args, **kwargs)
+        first = next((inner(leaf) for leaf in leaves if is_simulated(inner(leaf))), None)
         if first is None:
             return original(*args, **kwargs)
         checks.composite(original.__name__, args, kwargs)

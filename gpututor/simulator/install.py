@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import copy
+import functools
 import importlib
 import os
 import sys
@@ -18,27 +19,31 @@ import torch.backends.cudnn.rnn
 import torch.nn.modules.rnn
 from torch.amp import autocast_mode
 from torch.autograd import graph
+from torch.jit import _builtins
 from torch.utils._device import DeviceContext
 
 from . import (
     attention,
     autocast,
     bindings,
+    cells,
     collectives,
     factories,
     inside,
+    lazy,
     methods,
     operators,
     pinned,
     profiler,
     random,
     randomness,
+    refusals,
     rnn,
     runtime,
     storage,
     tensor,
+    transforms,
 )
-from .errors import NotSimulatedError
 from .event import Event, GenericEvent
 from .profiles import Profile, Spec
 from .runtime import Simulation
@@ -66,6 +71,10 @@ class _Changes:
         """Set ``owner.name``."""
         self._undo.append((owner, name, vars(owner).get(name, _ABSENT)))
         setattr(owner, name, value)
+
+    def replaced(self) -> list[tuple[Any, str, Any]]:
+        """Return what has been set: owner, name and the value before."""
+        return list(self._undo)
 
     def keep(self, owner: Any, name: str) -> None:
         """Remember ``owner.name``, which somebody else will set."""
@@ -192,12 +201,18 @@ def _install(simulation: Simulation) -> None:
     for name, build in (("_pack_padded_sequence", rnn.pack), ("_pad_packed_sequence", rnn.pad)):
         change(torch._VF, name, build(getattr(originals, name)))
         change(torch, name, build(getattr(originals, name)))
+    dropout = randomness.dropout(originals.dropout)
     for module in (torch, torch._VF):
-        change(module, "dropout", randomness.dropout(originals.dropout))
+        change(module, "dropout", dropout)
     for owner, names in inside.COMPOSITES:
         for name in names:
             if hasattr(owner, name):
                 change(owner, name, inside.composite(getattr(owner, name)))
+    for module in (torch, torch._VF):
+        change(module, "lstm_cell", cells.lstm_cell(originals.lstm_cell))
+        change(module, "gru_cell", cells.gru_cell(originals.gru_cell))
+    change(torch, "rms_norm", cells.rms_norm(originals.rms_norm))
+    change(torch.nn.Parameter, "__new__", staticmethod(_parameter(torch.nn.Parameter.__new__)))
     plain = torch.nn.functional.scaled_dot_product_attention
     change(
         torch.nn.functional,
@@ -206,30 +221,45 @@ def _install(simulation: Simulation) -> None:
     )
     for module in (torch.autograd, torch.autograd.graph):
         change(module, "_engine_run_backward", inside.backward(graph._engine_run_backward))
+    for name in ("device", "is_cuda", "is_cpu"):
+        change(torch.Tensor, name, transforms.answering(name, getattr(torch.Tensor, name)))
+    change(torch.Tensor, "get_device", transforms.get_device(torch.Tensor.get_device))
+    mixin = lazy.Mixin
+    moves = [getattr(torch.Tensor, name) for name in ("to", "cuda", "cpu", "get_device")]
+    change(mixin, "_allowed_methods", [*mixin._allowed_methods, *moves])
+    change(mixin, "materialize", lazy.materialize(mixin.materialize))
+    change(mixin, "data", lazy.data(torch.Tensor.data))
+    change(mixin, "device", property(lazy.device))
+    change(mixin, "is_cuda", property(lambda value: value.device.type == "cuda"))
+    for kind in lazy.KINDS:
+        change(kind, "__new__", lazy.new(kind.__new__))
+    for name in ("enter_dual_level", "exit_dual_level"):
+        original = getattr(torch.autograd.forward_ad, name)
+        change(torch.autograd.forward_ad, name, getattr(transforms, name)(original))
     for owner in (torch, torch.Tensor):
         change(owner, "tensor_split", methods.tensor_split(owner.tensor_split))
     # The fast path of attention layers makes nested tensors, which are not simulated.
     change(torch.backends.mha, "get_fastpath_enabled", lambda: False)
-    for owner in (torch._C, torch.utils.dlpack):
-        name = "_to_dlpack" if owner is torch._C else "to_dlpack"
-        change(owner, name, _refuse_simulated("torch.utils.dlpack.to_dlpack", getattr(owner, name)))
+    for owner, name, refusal in refusals.functions():
+        change(owner, name, refusal)
     copying = "_replicate_for_data_parallel"
     change(torch.nn.Module, copying, collectives.replicate(getattr(torch.nn.Module, copying)))
     change(torch.nn.parallel._functions, "_streams", None)  # side streams of the devices before
     change(cuda.nccl, "is_available", lambda tensors: False)
     change(cuda.nvtx, "_nvtx", _Nvtx())
+    change(torch.autograd.profiler.emit_nvtx, "__enter__", lambda self: self)
+    change(torch.autograd.profiler.emit_nvtx, "__exit__", lambda self, *error: None)
+    change(cuda.graphs, "_cuda_isCurrentStreamCapturing", lambda: False)
+    change(cuda.tunable, "is_enabled", lambda: False)
     _install_device()
     change(torch.backends.cudnn, "is_acceptable", rnn.is_acceptable)
     change(torch.backends.cudnn.rnn, "get_cudnn_mode", rnn.MODES.__getitem__)
     change(torch, "_use_cudnn_rnn_flatten_weight", lambda: True)
     change(torch, "_cudnn_rnn_flatten_weight", rnn.flatten_weight)
     change(autocast_mode.autocast, "__enter__", autocast.enter(autocast_mode.autocast.__enter__))
+    change(torch, "set_autocast_enabled", autocast.flag(torch.set_autocast_enabled))
     change(autocast_mode.autocast, "__exit__", autocast.leave(autocast_mode.autocast.__exit__))
     change(torch, "get_device", lambda value: value.get_device())
-    change(torch, "compile", _refuse("torch.compile"))
-    change(cuda, "CUDAGraph", _refuse("torch.cuda.CUDAGraph"))
-    change(cuda, "graph", _refuse("torch.cuda.graph"))
-    change(cuda, "make_graphed_callables", _refuse("torch.cuda.make_graphed_callables"))
     for profile in (
         torch.profiler.profile,
         torch.profiler.profiler._KinetoProfile,
@@ -240,6 +270,7 @@ def _install(simulation: Simulation) -> None:
         activities = profiler.supported(module.supported_activities)
         change(module, "supported_activities", activities)
     _add_types(_changes)
+    _teach_script()
 
 
 def _install_factories() -> None:
@@ -304,20 +335,16 @@ def _replace_imported(replacements: dict[int, Any]) -> None:
                 _changes.set(module, attribute, replacement)
 
 
-def _refuse_simulated(name: str, original: Any) -> Any:
-    def function(value: Any, *args: Any, **kwargs: Any) -> Any:
-        if tensor.is_simulated(value):
-            raise NotSimulatedError(name)
-        return original(value, *args, **kwargs)
+def _parameter(original: Any) -> Any:
+    """Return ``nn.Parameter.__new__``, which takes a parameter of a simulated device too."""
 
-    return function
+    @functools.wraps(original)
+    def new(cls: Any, data: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if type(data) is tensor.Parameter:
+            data = data.detach()
+        return original(cls, data, *args, **kwargs)
 
-
-def _refuse(name: str) -> Any:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotSimulatedError(name)
-
-    return refuse
+    return new
 
 
 def _generator_class() -> Any:
@@ -342,6 +369,17 @@ def _add_types(changes: _Changes) -> None:
 
     kinds = [*optimizer._foreach_supported_types, tensor.Tensor, tensor.Parameter]
     changes.set(optimizer, "_foreach_supported_types", kinds)
+
+
+def _teach_script() -> None:
+    """Let TorchScript know the functions that stand in for its builtins as what they replace."""
+    table = _builtins._get_builtin_table()
+    known = {
+        id(vars(owner)[name]): table[id(before)]
+        for owner, name, before in _changes.replaced()
+        if id(before) in table
+    }
+    _changes.set(_builtins, "_builtin_table", {**table, **known})
 
 
 _watching = threading.Event()

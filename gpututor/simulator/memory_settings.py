@@ -99,18 +99,18 @@ class Settings:
             key = tokens.take()
             read = getattr(self, f"_read_{key}", None)
             if read is not None:
-                tokens.expect(":")
+                tokens.skip_sign()
                 read(tokens)
             elif key in _NOT_MODELLED:
-                tokens.expect(":")
+                tokens.skip_sign()
                 _read_not_modelled(key, tokens)
             elif key in _WITHOUT_EFFECT:
-                tokens.expect(":")
+                tokens.skip_sign()
                 tokens.boolean() if _WITHOUT_EFFECT[key] == "bool" else tokens.integer()
             else:
                 raise ValueError(f"Unrecognized key '{key}' in Accelerator allocator config.")
             if not tokens.at_end():
-                tokens.expect(",")
+                tokens.skip_sign()
 
     def _read_max_split_size_mb(self, tokens: _Tokens) -> None:
         self.max_split_size = _at_least_large("max_split_size_mb", tokens.integer())
@@ -143,7 +143,7 @@ class Settings:
         first, last = True, 0
         while tokens.peek() != "]":
             boundary = tokens.take()
-            tokens.expect(":")
+            tokens.skip_sign()
             value = tokens.integer()
             if value and not _is_power_of_2(value):
                 raise ValueError(
@@ -161,7 +161,7 @@ class Settings:
                     first = False
                 divisions[last] = value
             if tokens.peek() != "]":
-                tokens.expect(",")
+                tokens.skip_sign()
         tokens.take()
 
     def divisions(self, size: int) -> int:
@@ -209,12 +209,9 @@ class _Tokens:
         self._place += 1
         return token
 
-    def expect(self, sign: str) -> None:
-        token = self.take()
-        if token != sign:
-            raise ValueError(
-                f"Expected '{sign}' at index {self._place - 1} in ConfigTokenizer but got '{token}'"
-            )
+    def skip_sign(self) -> None:
+        """Take a ``:`` or a ``,``; as in PyTorch, any other word passes for one."""
+        self.take()
 
     def integer(self) -> int:
         return _integer(self.take())

@@ -11,14 +11,13 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from . import checks, pinned, runtime
+from . import checks, lazy, pinned, runtime
 from .copy import replace
 from .copy import to as copy_to
 from .errors import NotSimulatedError
 from .factories import simulated_device, wanted_device
-from .tensor import Tensor, check_alive, is_simulated
+from .tensor import Tensor, check_alive, inner, is_simulated, wraps_simulated
 
 _TYPES = {
     "Float": torch.float32,
@@ -59,15 +58,13 @@ def _wanted(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _move(tensor: torch.Tensor, wanted: dict[str, Any]) -> torch.Tensor:
-    if isinstance(tensor, UninitializedTensorMixin):
-        raise NotSimulatedError(
-            "moving a lazy module before its first call (call it once on the host first)"
-        )
     if is_simulated(tensor):
         check_alive(tensor)  # type: ignore[arg-type]
     device = wanted["device"] or tensor.device
     if device.type == "cuda":
         device = simulated_device(device).torch_device
+    if inner(tensor) is not tensor and device != tensor.device:
+        raise NotSimulatedError("a move to another device inside a transform of torch.func")
     memory_format = wanted.get("memory_format") or torch.preserve_format
     return copy_to(
         tensor,
@@ -90,7 +87,11 @@ def to(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
             if not names_device:
                 return original(self, *args, **kwargs)
         wanted = _wanted(args, kwargs)
-        if not is_simulated(self) and (wanted["device"] is None or wanted["device"].type != "cuda"):
+        if lazy.is_lazy(self):
+            kept = self if wanted["dtype"] is None else original(self, wanted["dtype"])
+            return lazy.move(kept, wanted["device"])  # type: ignore[no-any-return]
+        on_host = not is_simulated(self) and not wraps_simulated(self)
+        if on_host and (wanted["device"] is None or wanted["device"].type != "cuda"):
             return original(self, *args, **kwargs)
         return _move(self, wanted)
 
@@ -109,6 +110,8 @@ def cuda(original: Callable[..., Any]) -> Callable[..., Any]:
         wanted = wanted_device(device)
         if wanted is not None and wanted.type != "cuda":
             raise RuntimeError("Invalid device, must be cuda device")
+        if lazy.is_lazy(self):
+            return lazy.move(self, wanted or torch.device("cuda"))  # type: ignore[no-any-return]
         return _move(
             self,
             {
@@ -128,7 +131,9 @@ def cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     def cpu(
         self: torch.Tensor, memory_format: torch.memory_format = torch.preserve_format
     ) -> torch.Tensor:
-        if not is_simulated(self):
+        if lazy.is_lazy(self):
+            return lazy.move(self, torch.device("cpu"))  # type: ignore[no-any-return]
+        if not is_simulated(self) and not wraps_simulated(self):
             return original(self, memory_format=memory_format)
         wanted = {"device": torch.device("cpu"), "dtype": None, "memory_format": memory_format}
         return _move(self, wanted)

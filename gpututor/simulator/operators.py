@@ -14,7 +14,7 @@ import torch
 from torch._prims_common import suggest_memory_format
 from torch.utils import _pytree as pytree
 
-from . import checks, footprint, runtime, tensor
+from . import checks, footprint, random, runtime, tensor
 from .cost import kernel_time
 from .device import Device, StreamState, Task
 from .errors import NotSimulatedError, StoppedError, is_assertion
@@ -26,6 +26,9 @@ aten = torch.ops.aten
 _SMALL = 1 << 16  # elements of a call that is tried on the host first
 _REFUSED = re.compile(r"not implemented for|not support|xpected|should|must|specified|negative int")
 _backward_node = torch._C._current_autograd_node
+
+_has_kernel: Callable[..., bool] = torch._C._dispatch_has_kernel_for_dispatch_key
+_COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
 
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
@@ -148,6 +151,9 @@ class Operator:
         self.is_view = not self.writes and any(
             value.alias_info is not None for value in schema.returns
         )
+        self.may_overlap = self.writes[:1] == [(0, "self")] and (
+            torch.Tag.pointwise in func.tags or self.base == "copy"
+        )
         self.names = [argument.name for argument in schema.arguments]
         self.random = torch.Tag.nondeterministic_seeded in func.tags
         self.compute = computed.get(func, func)
@@ -161,6 +167,9 @@ class Operator:
             handler = _foreach
         if torch.Tag.inplace_view in func.tags:
             self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
+        elif _has_kernel(func.name(), _COMPOSITE):
+            # Below autograd, as in inference mode, PyTorch hands these on whole.
+            self.plain_run = lambda args, kwargs: func.decompose(*args, **kwargs)
         else:
             self.plain_run = self.view if self.is_view else self.kernel
         self.run = self.plain_run
@@ -202,6 +211,8 @@ class Operator:
             _describe(kwargs.values(), key, values, blocks)
             raw_kwargs = dict(zip(kwargs, values, strict=True))
             key.extend(kwargs)
+        if self.may_overlap and len(blocks) > 1 and blocks[0] in blocks[1:]:
+            checks.overlap(raw)
         signature = tuple(key)
         plan = self.plans.get(signature)
         if plan is None or not plan.device.alive:
@@ -436,8 +447,7 @@ class Operator:
     def _reserve(self, raw: list[Any], raw_kwargs: dict[str, Any], device: Device) -> None:
         """Take this launch's part of the random numbers."""
         generator = raw_kwargs.get("generator")
-        if generator is None:
-            generator = device.generator
+        generator = device.generator if generator is None else random.learners(generator)
         checks.generator(generator, device)
         raw_kwargs["generator"] = generator.reserve()
         if not self.takes_generator:
@@ -471,7 +481,11 @@ class Operator:
             if value.layout != torch.strided:
                 raise NotSimulatedError(f"{self.func}: a sparse result")
             spec = _geometry_of(value, device)
-            block = device.memory.allocate(spec.nbytes, stream.stream_id)
+            nbytes = spec.nbytes
+            if self.base.startswith("_unique") or self.base.startswith("unique_"):
+                # CUDA keeps room for as many as there could have been.
+                nbytes = max(nbytes, args[0].numel() * value.element_size() * bool(value.numel()))
+            block = device.memory.allocate(nbytes, stream.stream_id)
             view = block.view(spec.size, spec.stride, spec.dtype)
             view.copy_(value)
             return wrap(spec, view, block)
@@ -626,9 +640,41 @@ def _foreach(operator: Operator, args: Any, kwargs: Any) -> Any:
     return found if operator.schema.returns else None
 
 
+_IN_PLACE = {
+    aten.scatter.src: aten.scatter_.src,
+    aten.scatter_add.default: aten.scatter_add_.default,
+    aten.index_add.default: aten.index_add_.default,
+    aten.index_put.default: aten.index_put_.default,
+}
+
+
+@handles(*_IN_PLACE)
+def _into_zeros(operator: Operator, args: Any, kwargs: Any) -> Any:
+    """Write into the zeros that a backward formula made, as CUDA's does.
+
+    For tensors of a subclass, which simulated ones are to C++, PyTorch's formulas make a copy.
+    """
+    node = _backward_node()
+    in_formula = (
+        node is not None
+        and not torch.is_grad_enabled()
+        and not isinstance(node, torch.autograd.function.BackwardCFunction)
+        and tensor.is_simulated(args[0])
+    )
+    accumulates = operator.base != "index_put" or (len(args) > 3 and args[3])
+    if in_formula and accumulates:
+        return run(_IN_PLACE[operator.func], args, kwargs)
+    return operator.plain_run(args, kwargs)
+
+
 @handles(aten._unsafe_view.default)
 def _unsafe_view(operator: Operator, args: Any, kwargs: Any) -> Any:
     return operator.view(args, kwargs)  # its schema does not say so, but it copies nothing
+
+
+@handles(aten.quantize_per_tensor, aten.quantize_per_tensor_dynamic, aten.quantize_per_channel)
+def _quantize(operator: Operator, args: Any, kwargs: Any) -> Any:
+    raise NotSimulatedError(f"{operator.func}: a quantized result")
 
 
 @handles(aten._has_compatible_shallow_copy_type.default)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import weakref
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from . import runtime
+from .memory_statistics import Counter
 
 
 class _Buffer(bytearray):
@@ -23,9 +25,47 @@ _buffers: weakref.WeakValueDictionary[int, _Buffer] = weakref.WeakValueDictionar
 _spare: defaultdict[int, list[None]] = defaultdict(list)  # size -> one for each block given back
 
 
+#: What ``torch.cuda.host_memory_stats`` counts.
+_counters = {
+    name: Counter()
+    for name in ("allocations", "allocated_bytes", "active_requests", "active_bytes")
+}
+
+
+def stats() -> dict[str, Any]:
+    """Return what ``torch._C._cuda_hostMemoryStats`` returns; page-locking takes no real time."""
+    found: dict[str, Any] = {name: counter.as_dict() for name, counter in _counters.items()}
+    found["num_host_alloc"] = _counters["allocations"].allocated
+    found["num_host_free"] = _counters["allocations"].freed
+    for name in ("host_alloc_time", "host_free_time"):
+        found[name] = dict.fromkeys(("total", "max", "min", "count", "avg"), 0)
+    return found
+
+
+def reset_peak() -> None:
+    """Start the peaks again from the current values."""
+    for counter in _counters.values():
+        counter.peak = counter.current
+
+
+def reset_accumulated() -> None:
+    """Start all sums again from zero."""
+    for counter in _counters.values():
+        counter.allocated = counter.freed = 0
+
+
 def forget() -> None:
     """Give back the blocks that wait to be used again."""
+    for size, blocks in _spare.items():
+        _counters["allocations"].change(-len(blocks))
+        _counters["allocated_bytes"].change(-size * len(blocks))
     _spare.clear()
+
+
+def _give_back(size: int) -> None:
+    _counters["active_requests"].fall(1)
+    _counters["active_bytes"].fall(size)
+    _spare[size].append(None)
 
 
 def _page_lock(nbytes: int) -> _Buffer:
@@ -37,8 +77,12 @@ def _page_lock(nbytes: int) -> _Buffer:
         simulation = runtime.current()
         profile = simulation.devices[0].profile
         simulation.engine.busy(size / profile.pin_bandwidth * profile.slowdown)
+        _counters["allocations"].rise(1)
+        _counters["allocated_bytes"].rise(size)
+    _counters["active_requests"].rise(1)
+    _counters["active_bytes"].rise(size)
     buffer = _Buffer(nbytes)
-    weakref.finalize(buffer, _spare[size].append, None)
+    weakref.finalize(buffer, _give_back, size)
     return buffer
 
 

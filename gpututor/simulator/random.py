@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import struct
+import weakref
 from typing import Any
 
 import torch
@@ -36,6 +37,7 @@ class Generator(torch._C.Generator):
     def __new__(cls, device: torch.device) -> Generator:  # noqa: D102
         self: Generator = super().__new__(cls, device="cpu")  # type: ignore[call-arg]
         self._seed, self._offset, self._device = DEFAULT_SEED, 0, device
+        _known[self._cdata] = self  # type: ignore[attr-defined]
         return self
 
     def __init__(self, device: torch.device) -> None:
@@ -104,6 +106,15 @@ class Generator(torch._C.Generator):
 
     def __reduce__(self) -> Any:
         return (_rebuild, (self._device, self._seed, self._offset))
+
+
+#: Every generator, by the address of what it is to C++.
+_known: weakref.WeakValueDictionary[int, Generator] = weakref.WeakValueDictionary()
+
+
+def learners(generator: Any) -> Any:
+    """Return the generator that the learner made: C++ hands on another object for it."""
+    return _known.get(generator._cdata, generator)
 
 
 def _rebuild(device: torch.device, seed: int, offset: int) -> Generator:

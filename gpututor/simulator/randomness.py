@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from . import factories
+from . import factories, inside
 from .errors import NotSimulatedError
 from .operators import aten, computes, handles, run
 from .tensor import is_simulated
@@ -68,11 +68,12 @@ def _choice(operator: Any, args: Any, kwargs: Any) -> Any:
 
 def dropout(original: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``torch.dropout``: on CUDA it keeps a mask of one byte an element."""
+    transformed = inside.composite(original)  # inside torch.func.vmap it makes its own mask
 
     def dropout(input: torch.Tensor, p: float, train: bool) -> torch.Tensor:
         if is_simulated(input) and train and 0 < p < 1 and input.numel():
             result: torch.Tensor = torch.native_dropout(input, p, train)[0]
             return result
-        return original(input, p, train)  # type: ignore[no-any-return]
+        return transformed(input, p, train)  # type: ignore[no-any-return]
 
     return dropout

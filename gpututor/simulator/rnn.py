@@ -358,14 +358,24 @@ def pack(original: Callable[..., Any]) -> Callable[..., Any]:
         with torch._C.DisableTorchFunction():
             like = torch.empty(padded.shape[:2], dtype=torch.uint8, device="cpu")
             batch_sizes = original(like, lengths, False)[1]
-        rows = [
-            step * padded.shape[1] + place
-            for step, size in enumerate(batch_sizes.tolist())
-            for place in range(size)
+        parts = [
+            padded[start:end, :size].contiguous().flatten(0, 1)
+            for start, end, size in _runs(batch_sizes.tolist())
         ]
-        return padded.flatten(0, 1)[torch.tensor(rows, device=value.device)], batch_sizes
+        return torch.cat(parts), batch_sizes
 
     return pack
+
+
+def _runs(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return where steps with equally many rows begin and end, and how many rows they have."""
+    found: list[tuple[int, int, int]] = []
+    for step, size in enumerate(sizes):
+        if found and found[-1][2] == size:
+            found[-1] = (found[-1][0], step + 1, size)
+        else:
+            found.append((step, step + 1, size))
+    return found
 
 
 def pad(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -390,12 +400,15 @@ def pad(original: Callable[..., Any]) -> Callable[..., Any]:
                     f"{steps}"
                 )
             sizes += [0] * (total_length - steps)
-        last, start, rows = value.shape[0], 0, []
-        for size in sizes:
-            rows.append([start + place if place < size else last for place in range(batch)])
-            start += size
-        filler = torch.full_like(value[:1], padding_value)
-        padded = torch.cat([value, filler])[torch.tensor(rows, device=value.device)]
+        features = tuple(value.shape[1:])
+        padded = value.new_full((len(sizes), batch, *features), padding_value)
+        first = 0
+        for start, end, size in _runs(sizes):
+            count = (end - start) * size
+            if count:
+                part = value[first : first + count].view(end - start, size, *features)
+                padded[start:end, :size] = part
+            first += count
         lengths = torch.tensor(
             [sum(size > place for size in sizes) for place in range(batch)], device="cpu"
         )

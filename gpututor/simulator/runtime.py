@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import sys
 import threading
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -22,6 +24,7 @@ _sequence_number = torch._C._autograd._get_sequence_nr
 #: Measured on the host of an NVIDIA H200, torch 2.11, 30 November 2026: 0.5 to 0.6 ms for each
 #: worker of ``nn.DataParallel``.
 WORKER = 0.55e-3
+_HERE = str(Path(__file__).parent)
 _KEPT = 100_000  # changes of stream remembered for each thread
 
 
@@ -167,7 +170,11 @@ class Simulation:
     def warn_of_wait(self) -> None:
         """Say that the host waits, if ``torch.cuda.set_sync_debug_mode`` asked for it."""
         if self.sync_debug == 1:
-            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=3)
+            # CUDA's names the line that called into PyTorch; ours must not name the simulator's.
+            frame, level = sys._getframe(1), 2
+            while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+                frame, level = frame.f_back, level + 1
+            warnings.warn("called a synchronizing CUDA operation", UserWarning, stacklevel=level)
         elif self.sync_debug == 2:
             raise RuntimeError("called a synchronizing CUDA operation")
 

@@ -10,11 +10,12 @@ import copy as python_copy
 import io
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
 from .copy import copy_between, empty
+from .errors import NotSimulatedError
 from .memory import Block
 from .tensor import Tensor, geometry, is_simulated, wrap
 
@@ -85,6 +86,10 @@ class Storage(torch.UntypedStorage):
     def clone(self) -> Storage:
         """Return a copy on the same device."""
         return Storage.of(self._bytes().clone())  # type: ignore[arg-type]
+
+    def resize_(self, size: int) -> NoReturn:
+        """Refuse: the block that it is has one size."""
+        raise NotSimulatedError("UntypedStorage.resize_")
 
     def _bytes(self) -> Tensor:
         block, count = self._block, self._block.nbytes

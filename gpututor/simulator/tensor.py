@@ -9,10 +9,13 @@ that can be asked from Python is answered here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import runtime
 from .errors import StoppedError
@@ -22,8 +25,8 @@ if TYPE_CHECKING:
     from .memory import Block
 
 _make_wrapper = torch.Tensor._make_wrapper_subclass
-
-
+_functorch: Any = torch._C._functorch
+_is_wrapped = _functorch.is_functorch_wrapped_tensor
 _grad: Any = torch._C.TensorBase.grad
 
 
@@ -291,9 +294,15 @@ def wrap_view(raw: torch.Tensor, base: Tensor) -> Tensor:
     spec = geometry(tuple(raw.shape), raw.stride(), raw.dtype, base._geometry.device)
     block = base._block
     offset = raw.storage_offset() - block.first(raw.dtype)
-    tensor: Tensor = _make_wrapper(
-        Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
-    )
+    if torch.is_inference_mode_enabled() == base.is_inference():
+        tensor = _make_wrapper(
+            Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
+        )
+    else:  # a view is of inference mode where its base is
+        with torch.inference_mode(base.is_inference()):
+            tensor = _make_wrapper(
+                Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
+            )
     tensor._raw = raw
     tensor._block = block
     tensor._geometry = spec
@@ -307,6 +316,34 @@ def wrap_view(raw: torch.Tensor, base: Tensor) -> Tensor:
 def is_simulated(value: object) -> bool:
     """Tell whether `value` is a tensor on a simulated device."""
     return type(value) is Tensor or type(value) is Parameter
+
+
+def inner(value: Any) -> Any:
+    """Return the tensor inside the wrappers that ``torch.func`` put around `value`."""
+    while isinstance(value, torch.Tensor) and _is_wrapped(value):
+        value = _functorch.get_unwrapped(value)
+    return value
+
+
+def wraps_simulated(value: Any) -> bool:
+    """Tell whether `value` is a wrapper of ``torch.func`` around a simulated tensor."""
+    return isinstance(value, torch.Tensor) and _is_wrapped(value) and is_simulated(inner(value))
+
+
+_Work = TypeVar("_Work", bound=Callable[..., Any])
+
+
+def unheard(function: _Work) -> _Work:
+    """Keep the work of `function` from dispatch modes: it is the simulator's, not the learner's."""
+
+    @functools.wraps(function)
+    def work(*args: Any, **kwargs: Any) -> Any:
+        if not torch._C._len_torch_dispatch_stack():
+            return function(*args, **kwargs)
+        with _disable_current_modes():
+            return function(*args, **kwargs)
+
+    return work  # type: ignore[return-value]
 
 
 def check_alive(tensor: Tensor) -> None:

@@ -108,6 +108,14 @@ PROGRAMS = [
         print(torch.equal(a, b), generator.device, generator.initial_seed())
         print(torch.equal(torch.rand(3, device="cuda", generator=generator), b))
     """),
+    program("generator_of_in_place_draws", """
+        draws = []
+        for seed in (1, 1, 2):
+            g = torch.Generator(device="cuda").manual_seed(seed)
+            x = torch.empty(5, device="cuda")
+            draws.append(torch.cat([x.uniform_(generator=g), x.normal_(generator=g)]))
+        print(torch.equal(draws[0], draws[1]), torch.equal(draws[0], draws[2]))
+    """),
     program("generator_leaves_default_alone", """
         torch.manual_seed(0)
         want = torch.rand(2, device="cuda")

@@ -1,0 +1,77 @@
+"""What lesson 04 shows is so, on the simulator and on a real GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import torch
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks/04_time_asynchronous_work.ipynb"
+
+
+@pytest.fixture
+def lesson(gpu: str) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs the cells of these ids and returns their names."""
+    source = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
+
+    def run(*ids: str) -> dict[str, Any]:
+        names: dict[str, Any] = {}
+        exec(source["setup"].replace("gpututor.start()", ""), names)
+        for name in ids:
+            exec(source[name], names)
+        return names
+
+    return run
+
+
+def test_the_clocks_of_the_lesson_agree_but_for_the_naive_one(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    names = lesson("naive", "synchronised", "events")
+
+    def work() -> None:
+        torch.cuda._sleep(3_000_000)
+
+    work()
+    events = names["with_events"](work)
+    assert names["naive"](work) < 0.2 * events
+    torch.cuda.synchronize()
+    assert names["synchronised"](work) == pytest.approx(events, rel=0.3)
+
+
+def test_a_wait_costs_the_shorter_part_and_a_sum_on_the_gpu_none(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    names = lesson("part", "reads", "loop")
+    loop = names["loop"]
+
+    def ratio(read: str, host: float) -> float:
+        return float(loop(read, host).duration / loop("nothing", host).duration)
+
+    assert ratio("item()", 0.02) > 1.5
+    assert ratio("total", 0.02) < 1.2
+    assert ratio("item()", 0.0) < 1.2
+    waiting = [read for read in names["reads"] if ratio(read, 0.02) > 1.4]
+    assert waiting == ["item()", "print()", "if", "cpu()", "mask", "nonzero()"]
+
+
+def test_moving_a_wait_saves_nothing(lesson: Callable[..., dict[str, Any]]) -> None:
+    names = lesson("part", "moved-step")
+    ends = []
+    for early in (False, True):
+        words = names["step"](early).alt
+        end = float(words.partition("backward from ")[2].partition(" to ")[2].partition(" ms")[0])
+        ends.append(end)
+    assert ends[0] == pytest.approx(ends[1], rel=0.1)
+
+
+def test_one_kernel_beats_many_and_hidden_launches_are_faster(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    seconds = lesson("hide")["seconds"]
+    x = torch.zeros(8, device="cuda")
+    assert seconds(lambda: x.add_(1), 100, True) < 0.8 * seconds(lambda: x.add_(1), 100, False)
