@@ -37,7 +37,7 @@ def test_two_sleeps_take_half_as_long_on_two_streams(lesson: Callable[..., Any])
 
 
 def test_no_stream_waits_unless_it_is_told(lesson: Callable[..., Any]) -> None:
-    names = lesson("waits", "waits-run")
+    names = lesson("waits", "sleep", "waits-run")
     begins = {}
     for wait in names["WAITS"]:
         words = min((names["waiting"](wait).alt for _ in range(3)), key=begin_of_b)
