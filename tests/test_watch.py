@@ -86,7 +86,10 @@ def test_torchrun_returns_what_was_printed(write: Callable[[str], Path]) -> None
         "one = torch.ones(1)\n"
         "dist.all_reduce(one)\n"
         "print(one.item()) if dist.get_rank() == 0 else None\n"
-        "dist.destroy_process_group()"
+        "dist.barrier()\n"
+        "dist.destroy_process_group()\n"
+        "import sys; sys.stdout.flush()\n"
+        "os._exit(0)  # gloo can abort while Python shuts down"
     )
     assert parallel.torchrun(script, 2) == "2.0\n"
 
