@@ -25,6 +25,8 @@ from nbclient import NotebookClient
 
 from gpututor.exercises import every
 
+pytestmark = pytest.mark.slow
+
 PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 SECONDS = 120  # for one cell
 CHECK = re.compile(r"^(?:gpututor\.)?check\(\s*[\"']([\w-]+)[\"']", re.M)
