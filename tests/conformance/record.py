@@ -178,7 +178,7 @@ def record(
         ``{code, gpus, out, warnings}``.
     """
     if simulate:
-        importlib.import_module("gpututor")  # once, here; it is started in each fork
+        importlib.import_module("gpututor.machine")  # once, here; it is started in each fork
         header = {"device": simulate, "devices": 2, "torch": torch.__version__}
     else:
         found, failed = run_apart([("facts", _facts)], 1, 120.0)
