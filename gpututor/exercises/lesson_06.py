@@ -93,8 +93,8 @@ def _check_leak(answer: Any) -> str:
     return f"after step 20 the GPU holds {amount(growth)} more per step than after step 5."
 
 
-def _a_step(tried: list[int]) -> Callable[[int], None]:
-    """Return a step that needs 2 MiB for each sample, and a first part of it before the rest."""
+def _a_step(tried: list[int], nbytes: int = MIB) -> Callable[[int], None]:
+    """Return a step that needs twice `nbytes` for each sample, the first half before the rest."""
 
     def step(batch: int) -> None:
         tried.append(batch)
@@ -103,7 +103,7 @@ def _a_step(tried: list[int]) -> Callable[[int], None]:
         torch.cuda.empty_cache()
         kept = []
         for _ in range(2):
-            kept.append(torch.empty(batch * MIB, dtype=torch.uint8, device="cuda"))
+            kept.append(torch.empty(batch * nbytes, dtype=torch.uint8, device="cuda"))
 
     return step
 
@@ -124,8 +124,8 @@ def _check_search(answer: Any) -> str:
             raise Wrong(f"{right}, the largest of 1 to {most} that fits {limit} MiB", f"{found!r}")
         if torch.cuda.memory_allocated() > before:
             raise Wrong("nothing left behind", amount(torch.cuda.memory_allocated() - before))
-    with memory.limit(MIB):  # less than any step needs
-        found = answer(_a_step([]), 1000)
+    with memory.limit(MIB):  # a sample needs more than the free pieces of any segment in use
+        found = answer(_a_step([], 256 * MIB), 1000)
     if found != 0:
         raise Wrong("0 where not even a batch of 1 fits", f"{found!r}")
     try:
