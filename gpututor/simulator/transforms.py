@@ -24,7 +24,10 @@ def answering(name: str, original: Any) -> property:
     def get(self: torch.Tensor) -> Any:
         return getattr(inner(self), name) if wraps_simulated(self) else original.__get__(self)
 
-    return property(get)
+    def refuse(self: torch.Tensor, value: Any) -> None:
+        original.__set__(self, value)  # raises what PyTorch's own raises
+
+    return property(get, refuse)
 
 
 def get_device(original: Callable[..., int]) -> Callable[..., int]:
