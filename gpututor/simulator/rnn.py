@@ -268,6 +268,8 @@ def flatten_weight(
     gates = {MODES["LSTM"]: 4, MODES["GRU"]: 3}.get(int(mode), 1)
     parts = _in_one(first._geometry.device, weights, stride > 2, gates)
     for weight, part in zip(weights, parts, strict=True):
+        if weight.grad_fn is not None:
+            continue  # a replica's weight: what autograd made stays where it is
         part.copy_(weight.detach())
         shown: Any = weight
         shown._block = part._block
