@@ -21,7 +21,7 @@ from .footprint import Footprint
 from .fused import Output, allocate, launch, new
 from .tensor import Tensor, is_simulated
 
-_original = torch._C._nn.scaled_dot_product_attention
+_on_cpu = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 _ROUND = 128  # the memory-efficient kernel pads the keys to blocks of this many
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -48,8 +48,9 @@ class _Call:
         wide = torch.promote_types(query.dtype, torch.float32)
         q, k, v = query.to(wide), key.to(wide), value.to(wide)
         bias = None if mask is None else mask.to(wide)
-        if not self.dropout:
-            result = _original(q, k, v, bias, 0.0, self.causal, scale=self.scale)
+        if not self.dropout and bias is None and v.shape[-1] == q.shape[-1]:
+            # By name: what is switched on for the learner's thread is not asked here.
+            result: torch.Tensor = _on_cpu(q, k, v, 0.0, self.causal, scale=self.scale)[0]
             return result.to(query.dtype)
         scale = 1 / math.sqrt(q.shape[-1]) if self.scale is None else self.scale
         scores = q @ k.transpose(-2, -1) * scale
@@ -58,10 +59,13 @@ class _Call:
             scores = scores.masked_fill(~seen, float("-inf"))
         if bias is not None:
             scores = scores + bias
-        generator = torch._C.Generator(device="cpu")
-        generator.manual_seed(self.seed)
-        keep = torch.empty_like(scores).bernoulli_(1 - self.dropout, generator=generator)
-        return (scores.softmax(-1) * keep / (1 - self.dropout) @ v).to(query.dtype)
+        weights = scores.softmax(-1)
+        if self.dropout:
+            generator = torch._C.Generator(device="cpu")
+            generator.manual_seed(self.seed)
+            keep = torch.empty_like(scores).bernoulli_(1 - self.dropout, generator=generator)
+            weights = weights * keep / (1 - self.dropout)
+        return (weights @ v).to(query.dtype)
 
     def seconds(self, query: Tensor, key: Tensor) -> float:
         """Return the time of the forward pass, in slow motion."""
@@ -232,7 +236,7 @@ def make(original: Callable[..., Any]) -> Callable[..., Any]:
         on_one = all(part.device == query.device for part in parts)
         if kind is None or not on_one or not 0 <= dropout_p < 1:
             if not torch.backends.cuda.math_sdp_enabled():
-                return original(query, key, value, *rest, scale=scale, enable_gqa=enable_gqa)
+                raise RuntimeError("No available kernel. Aborting execution.")
             with sdpa_kernel(SDPBackend.MATH):
                 return original(query, key, value, *rest, scale=scale, enable_gqa=enable_gqa)
         call = _Call(kind, is_causal, dropout_p, scale)
