@@ -52,7 +52,6 @@ def test_map_of_many_blocks_is_quick(simulated: Machine) -> None:
     assert "6666 blocks" in alt
 
 
-@pytest.mark.xfail(strict=False, reason="fails after some other tests, not alone: to be found out")
 def test_account(simulated: Machine) -> None:
     net = nn.Sequential(nn.Linear(256, 512), nn.ReLU(), nn.Linear(512, 256)).cuda()
     optimizer = torch.optim.Adam(net.parameters())
@@ -108,6 +107,20 @@ def test_holders_by_name(simulated: Machine) -> None:
     assert "net.weight" in " ".join(memory.holders(net.weight))
     del losses, cache, hook, outer
     assert memory.holders(x) == ["the variable x in test_holders_by_name(), which is running"]
+
+
+def test_a_stopped_gpu_s_tensors_are_none_of_the_next(simulate: Callable[[str], Machine]) -> None:
+    simulate("T4")
+    old = torch.zeros(1000, device="cuda")
+    place = old.data_ptr()
+    simulate("T4")
+    new = torch.zeros(1000, device="cuda")
+    assert new.data_ptr() == place
+    assert memory.holders(new) == ["the variable new in test_a_stopped_gpu_s_tensors_are_none_of_the_next(), which is running"]
+    assert len(memory.leaks().rows) == 1
+    for ask in (old.data_ptr, old.untyped_storage().data_ptr, lambda: memory.holders(old)):
+        with pytest.raises(RuntimeError, match="was stopped by gpututor.stop"):
+            ask()
 
 
 def test_a_summed_loss(simulated: Machine) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import html
 import linecache
 import sys
@@ -16,6 +15,7 @@ import torch
 from .. import figures, machine
 from ..figures import Picture
 from ..scale import amount
+from . import tensors
 
 MOST_LINES = 60
 MIB = 2**20
@@ -206,7 +206,7 @@ class _Recorder:
         self._optimizer = optimizer
         self._device = device
         self._saved: set[int] = set()  # addresses that autograd saved
-        self._before = {_address(tensor) for tensor in _tensors(device)}
+        self._before = {tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", device))}
         self._line: int | None = None
         self.rows: list[Row] = []
 
@@ -223,7 +223,7 @@ class _Recorder:
 
     def _pack(self, tensor: torch.Tensor) -> torch.Tensor:
         if tensor.is_cuda and tensor.get_device() == self._device:
-            self._saved.add(_address(tensor))
+            self._saved.add(tensors.address(tensor))
         return tensor.detach()  # the tensor itself could hold the graph that holds it
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
@@ -255,10 +255,10 @@ class _Recorder:
         weights, gradients = set(), set()
         if self._model is not None:
             parameters = list(self._model.parameters())
-            weights = {_address(part) for part in (*parameters, *self._model.buffers())}
-            gradients = {_address(part.grad) for part in parameters if part.grad is not None}
+            weights = {tensors.address(part) for part in (*parameters, *self._model.buffers())}
+            gradients = {tensors.address(part.grad) for part in parameters if part.grad is not None}
         state = set(_states(self._optimizer))
-        held = {_address(tensor) for tensor in _tensors(self._device)}
+        held = {tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", self._device))}
         kinds = dict.fromkeys(KINDS, 0)
         live = _live(self._device)
         self._saved &= live.keys()  # an address may be used again for something else
@@ -300,27 +300,11 @@ def _unpack(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _address(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().data_ptr())
-
-
 def _states(optimizer: torch.optim.Optimizer | None) -> Iterable[int]:
     for state in () if optimizer is None else list(optimizer.state.values()):
         for value in state.values():
             if isinstance(value, torch.Tensor) and value.is_cuda:
-                yield _address(value)
-
-
-def _tensors(device: int) -> list[torch.Tensor]:
-    """Return the tensors on a device that Python knows of."""
-    return [
-        value
-        for value in gc.get_objects()
-        if issubclass(type(value), torch.Tensor)
-        and value.is_cuda
-        and value.get_device() == device
-        and value.layout == torch.strided
-    ]
+                yield tensors.address(value)
 
 
 def _shortened(text: str, most: int = 38) -> str:

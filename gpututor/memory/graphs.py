@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from . import referrers
+from .tensors import address
 
 MOST_NODES = 100_000
 
@@ -18,7 +19,7 @@ def saved(tensors: Iterable[torch.Tensor]) -> dict[int, torch.Tensor]:
     seen: set[Any] = set()
     for tensor in tensors:
         for item in _saved_behind(tensor, seen):
-            found.setdefault(int(item.untyped_storage().data_ptr()), item)
+            found.setdefault(address(item), item)
     found.pop(0, None)
     return found
 
@@ -36,7 +37,7 @@ def holders(addresses: set[int], tensors: Iterable[torch.Tensor]) -> dict[int, l
     for tensor in sorted(tensors, key=lambda tensor: tensor.numel()):  # losses come first
         if tensor.grad_fn is None:
             continue
-        places = {int(item.untyped_storage().data_ptr()) for item in _saved_behind(tensor, set())}
+        places = {address(item) for item in _saved_behind(tensor, set())}
         for place in places & addresses:
             if len([1 for known, _ in behind if known == place]) < 3:
                 behind.append((place, tensor))

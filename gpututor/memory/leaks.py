@@ -11,7 +11,7 @@ import torch
 
 from .. import machine
 from ..scale import amount
-from . import graphs, referrers
+from . import graphs, referrers, tensors
 from .numbers import numbers
 
 MOST = 10  # tensors that `leaks` looks at
@@ -101,10 +101,9 @@ def holders(tensor: torch.Tensor) -> list[str]:
     """
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"holders needs a tensor, not {tensor!r:.60}")
-    address = tensor.untyped_storage().data_ptr()
-    group = [other for other in _tensors(tensor.device) if _address(other) == address]
-    names = referrers.names([group])[0]
-    names += graphs.holders({address}, _tensors(tensor.device)).get(address, [])
+    place, beside = tensors.address(tensor), tensors.on(tensor.device)
+    names = referrers.names([[other for other in beside if tensors.address(other) == place]])[0]
+    names += graphs.holders({place}, beside).get(place, [])
     return list(dict.fromkeys(names))
 
 
@@ -125,19 +124,19 @@ def leaks(device: int | None = None, most: int = MOST) -> Leaks:
     """
     if most < 1:
         raise ValueError(f"most must be 1 or more, not {most}")
-    where = torch.device("cuda", torch.cuda.current_device() if device is None else device)
-    tensors = _tensors(where)
+    index = torch.cuda.current_device() if device is None else device
+    present = tensors.on(torch.device("cuda", index))
     groups: dict[int, list[torch.Tensor]] = {}
-    for tensor in tensors:
-        groups.setdefault(_address(tensor), []).append(tensor)
+    for tensor in present:
+        groups.setdefault(tensors.address(tensor), []).append(tensor)
     groups.pop(0, None)
     sizes = {place: group[0].untyped_storage().nbytes() for place, group in groups.items()}
-    saved = graphs.saved(tensors)
+    saved = graphs.saved(present)
     for place, item in saved.items():
         sizes.setdefault(place, item.untyped_storage().nbytes())
     largest = sorted(sizes, key=lambda place: -sizes[place])[:most]
     found = referrers.names([groups.get(place, []) for place in largest])
-    behind = graphs.holders(set(largest), tensors)
+    behind = graphs.holders(set(largest), present)
     rows = []
     for place, names in zip(largest, found, strict=True):
         group = groups.get(place, [])
@@ -147,8 +146,8 @@ def leaks(device: int | None = None, most: int = MOST) -> Leaks:
         only_saved = place in behind and not names
         what = f"{_describe(example)}{', saved for backward' if only_saved else ''}"
         rows.append(Held(sizes[place], what, tuple(words)))
-    allocated = numbers(where.index).allocated
-    return Leaks(rows, allocated, sum(sizes.values()), machine.source(where.index))
+    allocated = numbers(index).allocated
+    return Leaks(rows, allocated, sum(sizes.values()), machine.source(index))
 
 
 def free_notebook() -> str:
@@ -180,20 +179,6 @@ def free_notebook() -> str:
         shell.last_execution_succeeded = True
     gc.collect()
     return f"freed {amount(before - torch.cuda.memory_allocated())}. Source: {machine.source()}."
-
-
-def _tensors(device: torch.device) -> list[torch.Tensor]:
-    return [
-        value
-        for value in gc.get_objects()
-        if issubclass(type(value), torch.Tensor)
-        and value.device == device
-        and value.layout == torch.strided
-    ]
-
-
-def _address(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage().data_ptr())
 
 
 def _telling(tensor: torch.Tensor) -> tuple[bool, bool]:

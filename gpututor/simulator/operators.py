@@ -29,6 +29,7 @@ _backward_node = torch._C._current_autograd_node
 
 _has_kernel: Callable[..., bool] = torch._C._dispatch_has_kernel_for_dispatch_key
 _COMPOSITE = torch._C.DispatchKey.CompositeImplicitAutograd
+_CPU = torch._C.DispatchKey.CPU
 
 #: Operators whose result, or its shape, depends on values: the host has to wait for them.
 _WAITING_TAGS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
@@ -167,8 +168,9 @@ class Operator:
             handler = _foreach
         if torch.Tag.inplace_view in func.tags:
             self.plain_run: Callable[[Any, Any], Any] = self.change_geometry
-        elif _has_kernel(func.name(), _COMPOSITE):
-            # Below autograd, as in inference mode, PyTorch hands these on whole.
+        elif _has_kernel(func.name(), _COMPOSITE) and not _has_kernel(func.name(), _CPU):
+            # Below autograd, as in inference mode, PyTorch hands these on whole. What the CPU has a
+            # kernel for besides, such as silu_backward, is one kernel on a GPU too.
             self.plain_run = lambda args, kwargs: func.decompose(*args, **kwargs)
         else:
             self.plain_run = self.view if self.is_view else self.kernel

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import torch
 
 from .copy import copy_between, empty
-from .errors import NotSimulatedError
+from .errors import NotSimulatedError, StoppedError
 from .memory import Block
 from .tensor import Tensor, geometry, is_simulated, wrap
 
@@ -56,7 +56,9 @@ class Storage(torch.UntypedStorage):
         return id(self._block)
 
     def data_ptr(self) -> int:
-        """Return its address."""
+        """Return its address. A stopped GPU's memory has none: another's may lie there by now."""
+        if not self._on.alive:
+            raise StoppedError
         return self._block.address
 
     def nbytes(self) -> int:

@@ -154,6 +154,7 @@ class Tensor(torch.Tensor):
         """Return the address of its first element in the simulated memory."""
         if not self._geometry.numel:
             return 0
+        check_alive(self)
         block, dtype = self._block, self._geometry.dtype
         offset = int(self._raw.storage_offset()) - block.first(dtype)
         return block.address + offset * dtype.itemsize
