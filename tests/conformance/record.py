@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import gc
 import importlib
 import json
 import os
@@ -179,6 +180,9 @@ def record(
     """
     if simulate:
         importlib.import_module("gpututor.machine")  # once, here; it is started in each fork
+        # What is here already is no fork's garbage to look through, page by copied page.
+        gc.collect()
+        gc.freeze()
         header = {"device": simulate, "devices": 2, "torch": torch.__version__}
     else:
         found, failed = run_apart([("facts", _facts)], 1, 120.0)
