@@ -20,6 +20,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True)
+def nothing_left_on() -> Iterator[None]:
+    """Fail a test that leaves a default device or a mode on for those after it."""
+    yield
+    modes = torch.overrides._get_current_function_mode_stack()
+    assert not modes, f"left on: {modes}"
+    assert torch.get_default_dtype() is torch.float32
+
+
 @pytest.fixture
 def simulate() -> Iterator[Callable[[str], Machine]]:
     """Return a function that starts a simulated machine; it is stopped after the test."""

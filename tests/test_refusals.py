@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import gpututor
 from gpututor.simulator.errors import NotSimulatedError
 
 pytestmark = pytest.mark.usefixtures("simulated")
@@ -95,6 +96,19 @@ def test_autocast_as_a_flag() -> None:
         with torch.autocast("cuda"):
             assert (x @ x).dtype == torch.float16
         assert (x @ x).dtype == torch.float32
+    with torch.device("cpu"):
+        torch.set_autocast_enabled("cuda", True)
+        with torch.device("cuda"):
+            torch.set_autocast_enabled("cuda", False)
+            assert len(torch.overrides._get_current_function_mode_stack()) == 2
+            assert torch.ones(2).is_cuda
+
+
+def test_autocast_left_on_ends_with_the_machine() -> None:
+    torch.set_autocast_enabled("cuda", True)
+    gpututor.stop()
+    assert not torch.overrides._get_current_function_mode_stack()
+    torch.set_autocast_enabled("cuda", False)
 
 
 IN_PLACE: dict[str, Callable[[torch.Tensor], Any]] = {

@@ -160,15 +160,25 @@ def flag(original: Any) -> Any:
         device, enabled = args if len(args) == 2 else ("cuda", *args)
         if device != "cuda" or _thread.inside:
             return
-        if _thread.mode is not None:
-            _thread.mode.__class__ = _Asleep
-            _thread.mode = None
+        forget()
         if enabled:
             dtype, cache = torch.get_autocast_dtype("cuda"), torch.is_autocast_cache_enabled()
             _thread.mode = Autocast(dtype, cache)
             _thread.mode.__enter__()  # type: ignore[no-untyped-call]
 
     return set_autocast_enabled
+
+
+def forget() -> None:
+    """Take off what ``torch.set_autocast_enabled`` turned on in this thread."""
+    mode, _thread.mode = _thread.mode, None
+    if mode not in torch.overrides._get_current_function_mode_stack():
+        return
+    above = []
+    while (top := torch.overrides._pop_mode()) is not mode:
+        above.append(top)
+    for other in reversed(above):
+        torch.overrides._push_mode(other)
 
 
 def enter(original: Any) -> Any:

@@ -129,6 +129,7 @@ def uninstall() -> None:
     if simulation is None:
         return
     _changes.undo()
+    autocast.forget()
     torch.cuda._check_bf16_tensor_supported.cache_clear()
     runtime.set_current(None)
     pinned.forget()
