@@ -144,4 +144,4 @@ def test_the_prose_quotes_what_was_recorded() -> None:
     sleeps, *rows = ((line[1], line[2]) for line in times)
     assert f"took {sleeps[0]:.1f} ms on one stream and {sleeps[1]:.1f} ms on two" in prose
     quoted = re.findall(r"^\| \d+ × .+ \| ([\d.]+) ms \| ([\d.]+) ms \|$", prose, re.M)
-    assert [tuple(map(float, row)) for row in quoted] == [pytest.approx(r, rel=2e-3) for r in rows]
+    assert [tuple(map(float, row)) for row in quoted] == [pytest.approx(r, rel=5e-3) for r in rows]
