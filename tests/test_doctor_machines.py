@@ -930,6 +930,15 @@ def test_a_cpu_build_does_not_blame_the_driver() -> None:
     assert "driver" not in found[0].summary
 
 
+def test_nobody_is_told_to_install_a_cuda_toolkit() -> None:
+    """PyTorch's builds bring the CUDA that they call; a container's toolkit is another thing."""
+    for name, (facts, _, _) in MACHINES.items():
+        advice = " ".join(text for item in findings(facts) for text in item.advice)
+        named = advice.replace("NVIDIA Container Toolkit", "").replace("Leave a CUDA toolkit", "")
+        assert not re.search(r"[Ii]nstall[^.]*(toolkit|nvcc)", named), name
+        assert "nvcc --version" not in named, name
+
+
 def test_a_truncated_list_is_a_remark() -> None:
     found = findings(shown("0,9,1", devices=[ADA, ADA]))
     assert found[1].verdict == "visibility" and "1 GPU of 2" in found[1].summary

@@ -77,3 +77,12 @@ def test_the_prose_quotes_what_was_recorded() -> None:
     for name, points in recorded.load("h200", "hazards").series.items():
         assert points == [(0.0, 20.0), (1.0, 0.0)], name
     assert prose.count("20 of 20 wrong without a wait, 0 of 20 with it") == 2
+
+
+def test_a_new_tensor_is_on_the_host_and_get_device_only_reports(device: str) -> None:
+    x = torch.ones(2, device="cuda")
+    assert (torch.get_device(x), torch.get_device(torch.ones(2))) == (0, -1)
+    with torch.cuda.device(0):
+        made = [torch.ones(2), torch.tensor([1.0]), torch.rand(2), torch.arange(2), torch.empty(1)]
+    assert {tensor.device.type for tensor in made} == {"cpu"}
+    assert {(x + 1).device.type, torch.ones_like(x).device.type} == {"cuda"}

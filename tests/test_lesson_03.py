@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import nbformat
 import pytest
 import torch
 
-from gpututor import transfer
+from gpututor import recorded, transfer
 from gpututor.exercises import lesson_03
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks/03_overlap_work_with_streams.ipynb"
@@ -135,3 +136,12 @@ def test_a_mystery_fits_into_a_quarter_of_the_memory(gpu: str) -> None:
     lesson_03.mystery("C")
     assert transfer.sizes()  # the sizes follow from the free memory and the speed
     assert torch.cuda.max_memory_allocated() - before <= free / 4
+
+
+def test_the_prose_quotes_what_was_recorded() -> None:
+    prose = "\n".join(c.source for c in nbformat.read(NOTEBOOK, as_version=4).cells)
+    times = [dict(points) for points in recorded.load("streams_h200").series.values()]
+    sleeps, *rows = ((line[1], line[2]) for line in times)
+    assert f"took {sleeps[0]:.1f} ms on one stream and {sleeps[1]:.1f} ms on two" in prose
+    quoted = re.findall(r"^\| \d+ × .+ \| ([\d.]+) ms \| ([\d.]+) ms \|$", prose, re.M)
+    assert [tuple(map(float, row)) for row in quoted] == [pytest.approx(r, rel=5e-3) for r in rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,16 @@ def test_one_kernel_beats_many_and_hidden_launches_are_faster(
     seconds = lesson("hide")["seconds"]
     x = torch.zeros(8, device="cuda")
     assert seconds(lambda: x.add_(1), 100, True) < 0.8 * seconds(lambda: x.add_(1), 100, False)
+
+
+def test_in_turns_the_same_work_is_the_same_and_more_work_is_more(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    in_turns = lesson("in-turns")["in_turns"]
+    for b, ratio in (("the same", 1), ("twice the work", 2)):
+        words = in_turns(b).alt
+        seen = [
+            float(re.search(rf"\b{name}: .*? ([\d.]+) ms at 7 count", words)[1])  # type: ignore[index]
+            for name in "AB"
+        ]
+        assert seen[1] / seen[0] == pytest.approx(ratio, rel=0.4)

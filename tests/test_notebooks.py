@@ -107,6 +107,13 @@ def test_links_are_relative_and_lead_to_files(cells, path):
     assert not [target for target in local if target and not (path.parent / target).is_file()]
 
 
+def test_each_lesson_links_back_and_forward(cells, path):
+    text = next(c.source for c in cells if c.source.startswith("## Where to go next"))
+    place = PATHS.index(path)
+    for neighbour in PATHS[max(0, place - 1) : place + 2]:
+        assert neighbour == path or f"]({neighbour.name})" in text
+
+
 def test_pictures_are_small_and_have_words(cells):
     for cell in cells:
         for output in cell.get("outputs", []):

@@ -1,0 +1,95 @@
+"""What lesson 06 shows is so, on the simulator and on a real GPU where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+import torch
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks/06_manage_gpu_memory.ipynb"
+MIB = 2**20
+
+
+@pytest.fixture
+def lesson(gpu: str) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs the cells of these ids and returns their names."""
+    source = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
+
+    def run(*ids: str) -> dict[str, Any]:
+        names: dict[str, Any] = {}
+        exec(source["setup"].replace("gpututor.start()", ""), names)
+        for name in ("tools", *ids):
+            exec(source[name], names)
+        return names
+
+    return run
+
+
+def test_empty_cache_gives_back_whole_segments_and_nothing_that_is_held(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    given_back = lesson("cache-measure")["given_back"]
+    assert given_back(False) == (60 * MIB, 0, 20 * MIB)
+    assert given_back(True) == (60 * MIB, 60 * MIB, 20 * MIB)
+
+
+def test_what_is_cached_is_there_without_emptying_the_cache(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    names = lesson()
+    names["clean"]()
+    before = torch.cuda.memory_stats().get("num_alloc_retries", 0)
+    with names["memory"].limit(120 * MIB):
+        pieces = [names["buffer"](20) for _ in range(5)]
+        del pieces
+        assert names["buffer"](110).nbytes == 110 * MIB
+    assert torch.cuda.memory_stats()["num_alloc_retries"] == before + 1
+
+
+def test_parts_of_a_batch_take_less_and_give_the_same_gradient(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    names = lesson("less-setup")
+    peak, whole, parts = names["memory"].peak, names["whole"], names["parts"]
+    assert peak(parts) < 0.4 * peak(whole)
+    assert peak(lambda: whole(names["data"][:1024])) < 0.4 * peak(whole)
+    gradients = []
+    for work in (whole, parts, lambda: parts(divide=False)):
+        work()
+        gradients.append(names["mlp"][0].weight.grad.clone())
+    torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-7)
+    assert (gradients[2].norm() / gradients[0].norm()).item() == pytest.approx(4, rel=1e-3)
+
+
+def test_streaming_saves_where_no_graph_is_kept(lesson: Callable[..., dict[str, Any]]) -> None:
+    names = lesson("less-setup", "less-streamed")
+    peak, tower, host = names["memory"].peak, names["tower"], names["host"]
+    once, streamed = peak(lambda: tower(host.to("cuda"))), peak(names["streamed"])
+    with torch.inference_mode():
+        quiet, both = peak(lambda: tower(host.to("cuda"))), peak(names["streamed"])
+    assert both < 0.25 * quiet < 0.25 * 0.4 * once
+    assert streamed > 0.8 * once
+
+
+def test_a_retry_fits_outside_the_except_block_and_not_inside(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    names = lesson("recover-forms", "recover-survives")
+    names["clean"]()
+    done = {
+        form: sum(names["survives"](names[form], 100, 120) for _ in range(20))
+        for form in ("inside", "outside")
+    }
+    assert done == {"inside": 0, "outside": 20}
+
+
+def test_the_context_is_outside_the_allocator(gpu: str) -> None:
+    torch.zeros(1, device="cuda")
+    torch.cuda.empty_cache()
+    free, total = torch.cuda.mem_get_info()
+    outside = total - free - torch.cuda.memory_reserved()
+    assert outside == 0 if gpu == "simulated" else outside > 100 * MIB
