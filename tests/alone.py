@@ -9,7 +9,6 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
 SITE = Path(sysconfig.get_path("purelib"))
 
 #: Lets a Python process reach this machine only, and says who tried more.
@@ -29,21 +28,6 @@ socket.socket.connect, socket.getaddrinfo = connect, resolve
 """
 
 
-def wheel(folder: Path) -> Path:
-    """Build the package's wheel into a folder, from a copy of its sources."""
-    source = folder / "source"
-    shutil.copytree(
-        ROOT / "gpututor", source / "gpututor", ignore=shutil.ignore_patterns("__pycache__")
-    )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*build, "--wheel-dir", str(folder), str(source)], check=True)
-    shutil.rmtree(source)
-    (built,) = folder.glob("*.whl")
-    return built
-
-
 def environment(folder: Path, chosen: Callable[[str], bool]) -> Path:
     """Make a virtual environment with some of this one's packages; return its Python.
 
@@ -53,6 +37,8 @@ def environment(folder: Path, chosen: Callable[[str], bool]) -> Path:
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
     site = Path(subprocess.check_output([str(python), "-c", ask], text=True).strip())
+    for own in site.glob("setuptools*"):  # Python 3.11 and older bring one, too old for torch
+        shutil.rmtree(own)
     behind = folder / "behind"
     behind.mkdir()
     for name in {top for package in packages() if chosen(package) for top in tops(package)}:
