@@ -60,12 +60,26 @@ def canonical(notebook: nbformat.NotebookNode, name: str) -> str:
     tidy.metadata = nbformat.from_dict(METADATA)
     for cell in tidy.cells:
         cell.metadata = _only(cell.metadata, {"tags"})
+        cell.metadata["slideshow"] = {"slide_type": slide_type(cell)}
         cell.pop("attachments", None)
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(WIDGET_VIEW, None)
             if "metadata" in output:
                 output.metadata = _only(output.metadata, set(output.get("data", {})))
     return nbformat.writes(tidy).rstrip("\n") + "\n"
+
+
+def slide_type(cell: nbformat.NotebookNode) -> str:
+    """Return what a cell is on slides: of ``nbconvert --to slides``, the names of its kinds.
+
+    A section is a column of slides. Its prose begins a slide, and the code that belongs to it,
+    with all that it shows, comes at the next key press: after the room has guessed.
+    """
+    if cell.get("id") == launch.INSTALL:
+        return "skip"
+    if cell.cell_type == "code":
+        return "fragment"
+    return "slide" if re.match(r"##? ", cell.source) else "subslide"
 
 
 def _only(metadata: dict, keys: set[str]) -> nbformat.NotebookNode:
