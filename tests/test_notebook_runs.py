@@ -109,12 +109,12 @@ class Report:
 
 
 def sections(cells):
-    """Return the code cells of each ``##`` section."""
+    """Return the code cells of each ``##`` section, without the one that installs the package."""
     found = [[]]
     for cell in cells:
         if cell.cell_type == "markdown" and re.search(r"^## ", cell.source, re.M):
             found.append([])
-        elif cell.cell_type == "code":
+        elif cell.cell_type == "code" and cell.id != "install":
             found[-1].append(cell)
     return [cells for cells in found if cells]
 

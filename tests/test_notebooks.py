@@ -1,15 +1,16 @@
 """The notebooks have their one stored form, the anatomy of a lesson, and exercises that check."""
 
-import importlib.util
 import itertools
 import re
 import statistics
+import sys
 from pathlib import Path
 
 import nbformat
 import pytest
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "scripts"))
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 START_HERE = ROOT / "notebooks/00_start_here.ipynb"
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
@@ -25,10 +26,9 @@ SECTIONS = [
 
 @pytest.fixture(scope="module")
 def script():
-    spec = importlib.util.spec_from_file_location("notebooks", ROOT / "scripts/notebooks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    import notebooks
+
+    return notebooks
 
 
 @pytest.fixture(params=PATHS, ids=lambda path: path.stem)
@@ -74,7 +74,8 @@ def test_sections_in_order_and_minutes(cells):
 
 
 def test_setup_comes_first(cells):
-    first = next(cell for cell in cells if cell.cell_type == "code")
+    install, first = [cell for cell in cells if cell.cell_type == "code"][:2]
+    assert install is cells[1] and install.id == "install"
     assert "import gpututor" in first.source
     assert "gpututor.start(" in first.source
 
@@ -127,16 +128,16 @@ def test_pictures_are_small_and_have_words(cells):
     [
         (lambda nb: nb.metadata.update(widgets={}), "metadata.widgets"),
         (
-            lambda nb: nb.cells[2].outputs.append(
+            lambda nb: nb.cells[3].outputs.append(
                 nbformat.v4.new_output("display_data", data={WIDGET_VIEW: {"model_id": "3f"}})
             ),
             "holds a live panel",
         ),
         (lambda nb: nb.cells[0].metadata.update(execution={"iopub": "now"}), "stored form"),
-        (lambda nb: nb.cells[2].update(execution_count=7), "execution count 7, not 1"),
-        (lambda nb: nb.cells[2].update(execution_count=None), "execution count None, not 1"),
+        (lambda nb: nb.cells[3].update(execution_count=7), "execution count 7, not 2"),
+        (lambda nb: nb.cells[3].update(execution_count=None), "execution count None, not 2"),
         (
-            lambda nb: nb.cells[2].outputs.append(
+            lambda nb: nb.cells[3].outputs.append(
                 nbformat.v4.new_output("error", ename="ValueError", evalue="", traceback=[])
             ),
             "holds an error, ValueError",
@@ -147,7 +148,7 @@ def test_pictures_are_small_and_have_words(cells):
 )
 def test_the_check_finds(script, tmp_path, spoil, problem):
     notebook = script.read(START_HERE)
-    assert notebook.cells[2].cell_type == "code"
+    assert notebook.cells[3].cell_type == "code"
     spoil(notebook)
     spoiled = tmp_path / "spoiled.ipynb"
     spoiled.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
@@ -162,13 +163,34 @@ def test_the_stored_form_keeps_what_a_reader_can_see(script):
         data={**seen, WIDGET_VIEW: {"version_major": 2, "version_minor": 0, "model_id": "3f"}},
         metadata={"image/png": {"alt": "words"}, "more": 1},
     )
-    notebook.cells[2].outputs = [output]
+    notebook.cells[3].outputs = [output]
     notebook.metadata["widgets"] = {}
-    stored = nbformat.reads(script.canonical(notebook), 4)
+    stored = nbformat.reads(script.canonical(notebook, START_HERE.name), 4)
     assert "widgets" not in stored.metadata
-    (kept,) = stored.cells[2].outputs
+    (kept,) = stored.cells[3].outputs
     assert kept.data == seen
     assert kept.metadata == {"image/png": {"alt": "words"}}
+
+
+def test_the_form_counts_anew_and_keeps_what_ran(script, tmp_path):
+    notebook = script.read(START_HERE)
+    del notebook.cells[1]  # the install cell, which comes back
+    ran = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for count, cell in enumerate(ran, 1):
+        cell.execution_count = count
+    text = "Out[2], _2 and \x1b[32mIn[3]; x_2, Out[99]"
+    ran[1].outputs = [nbformat.v4.new_output("execute_result", {"text/plain": text})]
+    ran[-1].execution_count = None
+    copy = tmp_path / START_HERE.name
+    copy.write_text(nbformat.writes(notebook), encoding="utf-8")
+    assert script.main(["--form", str(copy)]) == 1  # the last cell never ran
+    (fault,) = script.problems(copy)
+    assert "execution count None" in fault
+    formed = script.read(copy)
+    assert formed.cells[1].id == "install"
+    second = next(cell for cell in formed.cells if cell.id == ran[1].id)
+    assert second.execution_count == second.outputs[0].execution_count == 3
+    assert second.outputs[0].data["text/plain"] == "Out[3], _3 and \x1b[32mIn[4]; x_2, Out[99]"
 
 
 def test_the_check_finds_what_is_no_notebook(script, tmp_path, capsys):
