@@ -16,7 +16,7 @@ GIB = 1 << 30
 
 
 def seconds(steps: int = 1_000_000, live: int = 1000) -> float:
-    """Return the seconds of the processor that `steps` allocations and frees take, with `live` blocks alive."""
+    """Return the processor's seconds for `steps` allocations and frees with `live` blocks."""
     device = Device(0, PROFILES["H200"], 140 * GIB, Engine())
     allocate = device.memory.allocate
     chance = random.Random(0)

@@ -206,7 +206,9 @@ class _Recorder:
         self._optimizer = optimizer
         self._device = device
         self._saved: set[int] = set()  # addresses that autograd saved
-        self._before = {tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", device))}
+        self._before = {
+            tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", device))
+        }
         self._line: int | None = None
         self.rows: list[Row] = []
 
@@ -258,7 +260,9 @@ class _Recorder:
             weights = {tensors.address(part) for part in (*parameters, *self._model.buffers())}
             gradients = {tensors.address(part.grad) for part in parameters if part.grad is not None}
         state = set(_states(self._optimizer))
-        held = {tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", self._device))}
+        held = {
+            tensors.address(tensor) for tensor in tensors.on(torch.device("cuda", self._device))
+        }
         kinds = dict.fromkeys(KINDS, 0)
         live = _live(self._device)
         self._saved &= live.keys()  # an address may be used again for something else
