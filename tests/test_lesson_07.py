@@ -33,7 +33,7 @@ def test_a_gpu_is_not_always_faster_and_the_prose_says_from_where_on() -> None:
     host, gpu = (dict(points) for points in recorded.load("h200", "steps").series.values())
     wins = [width for width in gpu if gpu[width] < host[width]]
     assert 0 < len(wins) < len(gpu)
-    assert f"the GPU wins from a width of {min(wins):.0f} on" in PROSE
+    assert f"at {min(wins):.0f}, the next width measured, the GPU clearly wins" in PROSE
     widest, narrowest = max(gpu), min(gpu)
     assert f"at {widest:.0f} it is {host[widest] / gpu[widest]:.0f} times as fast" in PROSE
     quoted = f"{host[narrowest]:.2f} ms there and {gpu[narrowest]:.2f} ms on the GPU"
