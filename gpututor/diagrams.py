@@ -26,10 +26,10 @@ HOST_AND_DEVICE = (
 
 #: Each verdict of the doctor, and the question that it answers with no.
 FIVE_CHECKS = (
-    ("build", "Is this PyTorch\nmade for\nthis GPU?"),
+    ("build", "Is this PyTorch\nfor GPUs of\nthis maker?"),
     ("driver", "Is there\na driver that\nruns this build?"),
     ("visibility", "May this\nprocess see\nthe GPU?"),
-    ("architecture", "Has the build\ncode for\nthis GPU?"),
+    ("architecture", "Has it code\nfor this model\nof GPU?"),
     ("usability", "Does a small\naddition on it\nwork now?"),
 )
 

@@ -105,7 +105,7 @@ def draw(
     axes = figure.add_axes(
         (_LEFT / _WIDTH, bottom / height, 0.97 - _LEFT / _WIDTH, 1 - (bottom + 0.58) / height)
     )
-    _dress(axes, list(tracks), f"time since the first of these ({unit})")
+    _dress(axes, list(tracks), f"time since the first bar begins ({unit})")
     axes.set_xlim(-0.01 * extent * scale, 1.01 * extent * scale)
     axes.set_ylim(len(tracks) - 0.45, -0.55 - levels * 0.17 / _ROW)
     inches = (0.97 * _WIDTH - _LEFT) / (1.02 * extent)
