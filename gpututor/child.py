@@ -114,6 +114,8 @@ def run(
     """
     from . import machine  # not above: the child needs no torch until its program imports it
 
+    if not isinstance(program, str):
+        raise TypeError(f"give the source of a program as a string, not {program!r:.60}")
     ast.parse(program, _NAME)
     package = str(Path(__file__).parents[1])
     variables = {**os.environ, **machine.environment(), **(environment or {})}
@@ -168,6 +170,8 @@ def tracks(outcomes: Mapping[str, Outcome], first: int = 1) -> Timeline:
     from .gantt import Mark, Span
     from .timeline import Timeline
 
+    if not isinstance(outcomes, Mapping):
+        raise TypeError(f"give outcomes by the name of their track, not {outcomes!r:.60}")
     spans, marks = [], []
     for track, outcome in outcomes.items():
         steps = [step for step in outcome.steps if step.line >= first]

@@ -215,6 +215,8 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
     TimeoutError
         When the limit was over.
     """
+    if not isinstance(script, (str, Path)):
+        raise TypeError(f"give the path of a file, not {script!r:.60}")
     if not Path(script).is_file():
         raise FileNotFoundError(f"there is no file {script}: write it first")
     command = [

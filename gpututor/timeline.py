@@ -355,6 +355,8 @@ def from_profiler(profile: torch.profiler.profile) -> Timeline:
     ValueError
         When the profile has no work of a GPU in it.
     """
+    if not hasattr(profile, "events"):
+        raise TypeError(f"give a profile of torch.profiler.profile, not {profile!r:.60}")
     spans = []
     for event in profile.events() or ():
         start, end = event.time_range.start / 1e6, event.time_range.end / 1e6

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.utils import benchmark
 
-from . import figures, machine
+from . import arguments, figures, machine
 
 Work = Callable[[], Any]
 
@@ -165,7 +165,7 @@ def clocks(function: Work, *, seconds: float = 0.3) -> Clocks:
     TypeError, ValueError
         When `function` cannot be called, or `seconds` is not positive.
     """
-    _check(function)
+    arguments.work(function)
     if not seconds > 0:
         raise ValueError(f"seconds must be more than 0, not {seconds}")
     first = _synchronized(function)
@@ -239,7 +239,7 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
     for float16 matmuls of 4096 and 8192. This is the time at the clock of a rested GPU: work longer
     than 50 µs is done in short bursts, with rests between them, before and after.
     """
-    _check(function)
+    arguments.work(function)
     if samples < 1:
         raise ValueError(f"samples must be 1 or more, not {samples}")
     function()
@@ -290,6 +290,8 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
 
 def duration(seconds: float) -> str:
     """Write seconds in the unit that fits: ``"3.14 µs"``, ``"21.5 ms"``, ``"1.2 s"``."""
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"give seconds as a number, not {seconds!r:.60}")
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if abs(seconds) >= size:
             return f"{figures.number(seconds / size)} {unit}"
@@ -459,10 +461,3 @@ def _table(rows: Sequence[Sequence[str]], source: str, notes: Sequence[str]) -> 
     )
     below = "".join(f"<div>{html.escape(line)}</div>" for line in (*notes, f"Source: {source}."))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
-
-
-def _check(function: Work) -> None:
-    if not callable(function):
-        raise TypeError(
-            f"give a function that launches work, such as lambda: a @ b, not {function!r}"
-        )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from . import machine
+from . import arguments, machine
 
 KIB, MIB = 2**10, 2**20
 LONGEST = 0.04  # seconds: a copy that takes longer is the last of a row of sizes
@@ -38,6 +38,7 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
     ValueError
         When `repeats` is below 1.
     """
+    arguments.work(work)
     if repeats < 1:
         raise ValueError(f"repeats must be 1 or more, not {repeats}")
     times = []

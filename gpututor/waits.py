@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from . import arguments
+
 _INSIDE = (str(Path(torch.__file__).parent), str(Path(__file__).parent / "simulator"))
 
 
@@ -73,6 +75,7 @@ def find(function: Callable[[], Any]) -> Waits:
     ``torch.cuda.synchronize()``, ``Stream.synchronize()`` and ``Event.synchronize()``, which say
     themselves that they wait.
     """
+    arguments.work(function)
     counts: Counter[tuple[str, int]] = Counter()
     with warnings.catch_warnings():
         warnings.simplefilter("always")

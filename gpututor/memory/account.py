@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from .. import figures, machine
+from .. import arguments, figures, machine
 from ..figures import Picture
 from ..scale import amount
 from . import tensors
@@ -191,7 +191,7 @@ def account(
     code = getattr(step, "__code__", None)
     if code is None:
         raise TypeError(f"account needs a function written in Python, not {step!r:.60}")
-    number = torch.cuda.current_device() if device is None else device
+    number = arguments.device_index(device)
     recorder = _Recorder(code, model, optimizer, number)
     result = recorder.run(step, args)
     return Account(recorder.rows, result, machine.source(number))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from .. import figures, machine
+from .. import arguments, figures, machine
 from ..figures import Picture
 from ..scale import amount
 
@@ -42,7 +41,7 @@ def map(device: int | None = None) -> Picture:
         A row for each segment, the largest 24 of them, by address. Each row is as wide as the
         others, whatever its size, which stands beside it.
     """
-    number = torch.cuda.current_device() if device is None else operator.index(device)
+    number = arguments.device_index(device)
     segments = [part for part in torch.cuda.memory_snapshot() if part["device"] == number]
     segments.sort(key=lambda part: int(part["total_size"]), reverse=True)
     shown = sorted(segments[:MOST_ROWS], key=lambda part: int(part["address"]))

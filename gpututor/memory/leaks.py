@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .. import machine
+from .. import arguments, machine
 from ..scale import amount
 from . import graphs, referrers, tensors
 from .numbers import numbers
@@ -124,7 +124,7 @@ def leaks(device: int | None = None, most: int = MOST) -> Leaks:
     """
     if most < 1:
         raise ValueError(f"most must be 1 or more, not {most}")
-    index = torch.cuda.current_device() if device is None else device
+    index = arguments.device_index(device)
     present = tensors.on(torch.device("cuda", index))
     groups: dict[int, list[torch.Tensor]] = {}
     for tensor in present:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import torch
 
+from .. import arguments
 from ..scale import amount
 
 SLACK = 512  # bytes: a fraction of the device's memory is rounded down
@@ -33,7 +34,9 @@ def limit(nbytes: int, device: int | None = None) -> Iterator[None]:
     ValueError
         When `nbytes` is below 1, or is more than the driver has free.
     """
-    number = torch.cuda.current_device() if device is None else device
+    if not isinstance(nbytes, (int, float)):
+        raise TypeError(f"give a limit as a number of bytes, not {nbytes!r:.60}")
+    number = arguments.device_index(device)
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(number)
     if not 1 <= nbytes <= free:

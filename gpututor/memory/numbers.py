@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from .. import machine
+from .. import arguments, machine
 from ..scale import amount
 
 
@@ -75,6 +75,7 @@ def numbers(device: int | None = None) -> Numbers:
     device : int, optional
         The index of a CUDA device; by default the current one.
     """
+    device = arguments.device_index(device)
     free, total = torch.cuda.mem_get_info(device)
     return Numbers(
         torch.cuda.memory_allocated(device),
@@ -98,6 +99,8 @@ def peak(work: Callable[[], Any], device: int | None = None) -> float:
     device : int, optional
         The index of a CUDA device; by default the current one.
     """
+    arguments.work(work)
+    device = arguments.device_index(device)
     work()
     gc.collect()
     before = torch.cuda.memory_allocated(device)

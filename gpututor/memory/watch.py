@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 from IPython.display import DisplayHandle, display
 
-from .. import figures, machine
+from .. import arguments, figures, machine
 from .numbers import Numbers, numbers
 
 EVERY = 0.3  # seconds between two drawings
@@ -28,8 +28,8 @@ class Watch:
     """
 
     def __init__(self, device: int | None) -> None:
-        self._device = device
-        self._source = machine.source(device)
+        self._device = arguments.device_index(device)
+        self._source = machine.source(self._device)
         self.history: list[Numbers] = []
         self._drawn = 0.0
         self._view = ipywidgets.HTML()

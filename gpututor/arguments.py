@@ -1,0 +1,40 @@
+"""What is asked of arguments in more than one place: one line that says what to give instead."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+
+def work(function: Any) -> None:
+    """Raise TypeError unless `function` can be called."""
+    if not callable(function):
+        raise TypeError(
+            f"give a function that launches work, such as lambda: a @ b, not {function!r:.60}"
+        )
+
+
+def device_index(device: Any) -> int:
+    """Return the index of a CUDA device; the current one's for None.
+
+    Raises
+    ------
+    TypeError
+        When it is no whole number.
+    ValueError
+        When there is no such device.
+    """
+    if device is None:
+        return torch.cuda.current_device()
+    try:
+        if isinstance(device, bool):
+            raise TypeError
+        index = operator.index(device)
+    except TypeError:
+        raise TypeError(f"device must be a GPU's index, such as 0, not {device!r:.60}") from None
+    count = torch.cuda.device_count()
+    if not 0 <= index < count:
+        raise ValueError(f"there is no GPU {index!s:.20}: give an index from 0 to {count - 1}")
+    return index

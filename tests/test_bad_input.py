@@ -1,0 +1,83 @@
+"""Wrong arguments of the helpers get one line that says what to give instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import gpututor
+from gpututor import Machine, child, live, memory, parallel, recorded, timeline, timing, transfer
+from gpututor import waits as waiting
+
+NAN = float("nan")
+WRONG: list[Any] = [None, -1, NAN, "x", 10**25, [], torch.ones(2)]
+
+
+def entered(manager: Any) -> Any:
+    with manager:
+        pass
+
+
+#: What takes one argument that none of WRONG is.
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "start": lambda value: gpututor.start(gpus=value),
+    "timing.clocks": timing.clocks,
+    "timing.device_time": timing.device_time,
+    "transfer.seconds": transfer.seconds,
+    "waits.find": waiting.find,
+    "memory.account": memory.account,
+    "memory.peak": memory.peak,
+    "memory.read_message": memory.read_message,
+    "memory.limit": lambda value: entered(memory.limit(value)),
+    "timeline.from_profiler": timeline.from_profiler,
+    "parallel.watch": lambda value: entered(parallel.watch(value)),
+    "parallel.torchrun": parallel.torchrun,
+    "recorded.load": recorded.load,
+    "child.tracks": child.tracks,
+    "live.board": live.board,
+}
+#: What takes the index of a device, or None.
+DEVICES: dict[str, Callable[[Any], Any]] = {
+    "numbers": memory.numbers,
+    "map": memory.map,
+    "leaks": memory.leaks,
+    "watch": memory.watch,
+    "peak": lambda value: memory.peak(lambda: None, value),
+    "limit": lambda value: entered(memory.limit(1 << 20, value)),
+    "account": lambda value: memory.account(step, device=value),
+}
+
+
+def step() -> None:
+    torch.ones(2, device="cuda")
+
+
+def said(take: Callable[[Any], Any], value: Any) -> str:
+    """Return what was said to a wrong value, one line."""
+    with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
+        take(value)
+    text = str(caught.value)
+    assert "\n" not in text and len(text) < 400, text
+    raised = caught.traceback[-1]
+    assert "gpututor" in str(raised.path), f"raised by {raised.path}: {text}"
+    return text
+
+
+@pytest.mark.parametrize("name", TAKERS)
+@pytest.mark.parametrize("value", WRONG, ids=lambda value: repr(value)[:12])
+def test_wrong_arguments(simulated: Machine, name: str, value: Any) -> None:
+    said(TAKERS[name], value)
+
+
+@pytest.mark.parametrize("name", DEVICES)
+@pytest.mark.parametrize("value", [-1, 1, 10**25, NAN, "x", 0.5, [], True], ids=repr)
+def test_wrong_devices(simulated: Machine, name: str, value: Any) -> None:
+    assert "index" in said(DEVICES[name], value)
+
+
+@pytest.mark.parametrize("value", [None, -1, NAN, [], b"x = 1"], ids=repr)
+def test_wrong_programs(value: Any) -> None:
+    said(child.run, value)
