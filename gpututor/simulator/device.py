@@ -61,7 +61,7 @@ class Resource:
             del taken[: bisect.bisect_left(taken, now, key=_end)]
         share = min(1.0, fills)
         start = enters = ready
-        while True:
+        while taken and taken[-1].end > ready:  # else nothing is in its way: one stream, mostly
             first = bisect.bisect_right(taken, start, key=_end)
             rivals = [slot for slot in taken[first:] if slot.start < start + duration]
             if not rivals or share + _busiest(rivals, start, start + duration) <= 1.0:
@@ -73,7 +73,11 @@ class Resource:
             start = rivals[0].end
         end = start + duration
         drains = end - duration / math.ceil(fills) if fills > 1.0 else end
-        bisect.insort(taken, _Slot(end, start, share, drains), key=_end)
+        slot = _Slot(end, start, share, drains)
+        if not taken or taken[-1].end <= end:
+            taken.append(slot)
+        else:
+            bisect.insort(taken, slot, key=_end)
         return start, enters
 
 
