@@ -49,3 +49,6 @@ CURRENT = {
     "recurrent_gru_large": "a block is not split where little would remain, and which block it is "
     "depends on cuDNN's workspace",
 }
+
+#: Program -> the PyTorch from which on its backward formula is another than the recorded 2.11's.
+CHANGED = {"function_maximum": (2, 14)}

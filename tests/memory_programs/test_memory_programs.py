@@ -10,18 +10,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from gpututor import Machine
 
-from .differences import CURRENT, PEAKS
+from .differences import CHANGED, CURRENT, PEAKS
 from .record import run
 
 PATH = Path(__file__).parents[1] / "data" / "memory_programs_h200.json.gz"
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 RECORDED: dict[str, list[list[Any]]] = json.loads(gzip.decompress(PATH.read_bytes()))["programs"]
 
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_program(name: str, simulate: Callable[[str], Machine]) -> None:
+    if name in CHANGED and CHANGED[name] <= VERSION:
+        pytest.skip("this PyTorch computes it another way than the recorded one")
     simulate("H200x1@140GiB")
     recorded = RECORDED[name]
     found = run("\n".join(line[0] for line in recorded))
