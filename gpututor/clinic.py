@@ -9,6 +9,7 @@ import ipywidgets
 
 from . import doctor, figures
 from .doctor.finding import VERDICTS
+from .explorer import choice
 from .picture import Picture
 
 #: In place of a verdict: only show the machine.
@@ -115,12 +116,12 @@ def visit(machine: str, verdict: str = LOOK) -> Visit:
 
 
 def controls() -> dict[str, ipywidgets.Widget]:
-    """Return the two drop-downs of `visit`, for `gpututor.explore`.
+    """Return the two controls of `visit`, for `gpututor.explore`.
 
     Choosing another machine takes the verdict back, so that none is given by accident.
     """
-    machine = ipywidgets.Dropdown(options=list(doctor.machines()))
-    verdict = ipywidgets.Dropdown(options=[LOOK, *VERDICTS])
+    machine = choice(doctor.machines())
+    verdict = choice([LOOK, *VERDICTS])
 
     def take_back(_: object) -> None:
         verdict.value = LOOK

@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import html
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ipywidgets
 from IPython.display import display
 from matplotlib.figure import Figure
+from traitlets import TraitError
 
 from .picture import Picture
 
@@ -189,8 +190,7 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     **controls
         A control for each argument, abbreviated as for ``ipywidgets.interact``:
         ``(1, 16)`` or ``(1, 16, 3)`` is a slider, ``True`` a check box, a list or a dictionary
-        a drop-down; a widget is taken as it is. A list of numbers is a slider that stops at
-        these, because JupyterLab takes the arrow keys away from a drop-down. A default of
+        a slider that stops at each of them; a widget is taken as it is. A default of
         `function` that fits is where the control begins.
 
     Returns
@@ -240,15 +240,24 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     return Explorer(function, built)
 
 
+def choice(options: Iterable[Any]) -> ipywidgets.SelectionSlider:
+    """Return a control for one of several options, beginning with the first.
+
+    It is a slider because JupyterLab takes the arrow keys away from a drop-down list, and moves
+    to another cell: with the keyboard alone nothing could be chosen there.
+    """
+    return ipywidgets.SelectionSlider(options=list(options))
+
+
 def _control(name: str, abbreviation: Any, default: Any) -> Any:
     """Build the control of one argument by the rules of ``interact``."""
-    if (
-        isinstance(abbreviation, list)
-        and len(abbreviation) > 1
-        and all(map(_is_number, abbreviation))
-    ):
-        begin = default if default in abbreviation else abbreviation[0]
-        return ipywidgets.SelectionSlider(options=abbreviation, value=begin)
+    if isinstance(abbreviation, dict):
+        abbreviation = list(abbreviation.items())
+    if isinstance(abbreviation, list) and len(abbreviation) > 1:
+        slider = choice(abbreviation)
+        with contextlib.suppress(TraitError):  # a default that is none of them
+            slider.value = default
+        return slider
     try:
         control = ipywidgets.interactive.widget_from_abbrev(abbreviation, default)
     except Exception as error:  # traitlets has its own class of error for each of its types
@@ -265,10 +274,6 @@ def _control(name: str, abbreviation: Any, default: Any) -> Any:
     if isinstance(control, ipywidgets.Text):
         control.continuous_update = False  # run when the text is done, not at every letter
     return control
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _results(returned: Any) -> Iterator[Any]:

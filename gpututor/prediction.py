@@ -10,6 +10,8 @@ from collections.abc import Sequence
 import ipywidgets
 from IPython.display import display
 
+from .explorer import choice
+
 _kept: dict[str, float | str] = {}
 _OPEN = "no guess yet"
 
@@ -39,10 +41,10 @@ class Prediction:
         self._says = ipywidgets.HTML()
         before = _kept.get(name)
         if choices:
-            known = next((choice for choice in choices if self._read(choice) == before), "")
-            self._entry: ipywidgets.Widget = ipywidgets.Dropdown(
-                options=[("choose one", ""), *((choice, choice) for choice in choices)], value=known
-            )
+            known = next((text for text in choices if self._read(text) == before), "")
+            options = [(_OPEN, ""), *((text, text) for text in choices)]
+            self._entry: ipywidgets.Widget = choice(options)
+            self._entry.value = known
         else:
             fits = before is not None and isinstance(before, str) == (unit is None)
             self._entry = ipywidgets.Text(
@@ -79,7 +81,7 @@ class Prediction:
             When it is no number and the question has a unit, or is none of the choices.
         """
         text = _text(value)
-        if isinstance(self._entry, ipywidgets.Dropdown):
+        if hasattr(self._entry, "options"):
             options = [option for _, option in self._entry.options if option]
             if text not in options:
                 raise ValueError(f"{text!r} is none of the choices: {', '.join(options)}")
