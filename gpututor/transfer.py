@@ -35,6 +35,8 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
     Raises
     ------
+    TypeError
+        When `work` cannot be called.
     ValueError
         When `repeats` is below 1.
     """
