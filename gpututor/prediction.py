@@ -81,7 +81,7 @@ class Prediction:
             When it is no number and the question has a unit, or is none of the choices.
         """
         text = _text(value)
-        if hasattr(self._entry, "options"):
+        if isinstance(self._entry, ipywidgets.SelectionSlider):
             options = [option for _, option in self._entry.options if option]
             if text not in options:
                 raise ValueError(f"{text!r} is none of the choices: {', '.join(options)}")

@@ -273,8 +273,8 @@ EXPERIMENTS = {
         pinned_simulated,
         pinned_recorded,
         why="the simulator has one pageable rate, that of copies of 256 MiB. A real driver copies "
-        "pageable memory by way of the host, and what fits into the caches of its CPU goes "
-        "about twice as fast.",
+        "pageable memory by way of the host, and copied the smaller sizes about twice as fast; a "
+        "guess, not measured, is that they fit into the caches of its CPU.",
     ),
     "pieces": Experiment(
         "One large copy and many small ones",

