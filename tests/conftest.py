@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import nbformat
 import pytest
 import torch
 
@@ -67,3 +69,22 @@ def gpu(request: pytest.FixtureRequest, simulate: Callable[[str], Machine]) -> s
 def two_devices(simulate: Callable[[str], Machine]) -> Machine:
     """Run the test on two simulated T4s."""
     return simulate("T4x2")
+
+
+@pytest.fixture
+def lesson(gpu: str, request: pytest.FixtureRequest) -> Callable[..., dict[str, Any]]:
+    """Return a function that runs cells of the module's NOTEBOOK, by id, and returns their names.
+
+    The cell of the set-up comes first, without its ``gpututor.start()``.
+    """
+    notebook = nbformat.read(request.module.NOTEBOOK, as_version=4)
+    source = {cell.id: cell.source for cell in notebook.cells}
+
+    def run(*ids: str) -> dict[str, Any]:
+        names: dict[str, Any] = {}
+        exec(source["setup"].replace("gpututor.start()", ""), names)
+        for name in ids:
+            exec(source[name], names)
+        return names
+
+    return run

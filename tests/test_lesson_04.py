@@ -7,26 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import torch
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks/04_time_asynchronous_work.ipynb"
-
-
-@pytest.fixture
-def lesson(gpu: str) -> Callable[..., dict[str, Any]]:
-    """Return a function that runs the cells of these ids and returns their names."""
-    source = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
-
-    def run(*ids: str) -> dict[str, Any]:
-        names: dict[str, Any] = {}
-        exec(source["setup"].replace("gpututor.start()", ""), names)
-        for name in ids:
-            exec(source[name], names)
-        return names
-
-    return run
 
 
 def test_the_clocks_of_the_lesson_agree_but_for_the_naive_one(

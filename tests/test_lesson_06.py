@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
 import torch
 
@@ -14,25 +13,10 @@ NOTEBOOK = Path(__file__).parents[1] / "notebooks/06_manage_gpu_memory.ipynb"
 MIB = 2**20
 
 
-@pytest.fixture
-def lesson(gpu: str) -> Callable[..., dict[str, Any]]:
-    """Return a function that runs the cells of these ids and returns their names."""
-    source = {cell.id: cell.source for cell in nbformat.read(NOTEBOOK, as_version=4).cells}
-
-    def run(*ids: str) -> dict[str, Any]:
-        names: dict[str, Any] = {}
-        exec(source["setup"].replace("gpututor.start()", ""), names)
-        for name in ("tools", *ids):
-            exec(source[name], names)
-        return names
-
-    return run
-
-
 def test_empty_cache_gives_back_whole_segments_and_nothing_that_is_held(
     lesson: Callable[..., dict[str, Any]],
 ) -> None:
-    given_back = lesson("cache-measure")["given_back"]
+    given_back = lesson("tools", "cache-measure")["given_back"]
     assert given_back(False) == (60 * MIB, 0, 20 * MIB)
     assert given_back(True) == (60 * MIB, 60 * MIB, 20 * MIB)
 
@@ -40,7 +24,7 @@ def test_empty_cache_gives_back_whole_segments_and_nothing_that_is_held(
 def test_what_is_cached_is_there_without_emptying_the_cache(
     lesson: Callable[..., dict[str, Any]],
 ) -> None:
-    names = lesson()
+    names = lesson("tools")
     names["clean"]()
     before = torch.cuda.memory_stats().get("num_alloc_retries", 0)
     with names["memory"].limit(120 * MIB):
@@ -53,7 +37,7 @@ def test_what_is_cached_is_there_without_emptying_the_cache(
 def test_parts_of_a_batch_take_less_and_give_the_same_gradient(
     lesson: Callable[..., dict[str, Any]],
 ) -> None:
-    names = lesson("less-setup")
+    names = lesson("tools", "less-setup")
     peak, whole, parts = names["memory"].peak, names["whole"], names["parts"]
     assert peak(parts) < 0.4 * peak(whole)
     assert peak(lambda: whole(names["data"][:1024])) < 0.4 * peak(whole)
@@ -66,7 +50,7 @@ def test_parts_of_a_batch_take_less_and_give_the_same_gradient(
 
 
 def test_streaming_saves_where_no_graph_is_kept(lesson: Callable[..., dict[str, Any]]) -> None:
-    names = lesson("less-setup", "less-streamed")
+    names = lesson("tools", "less-setup", "less-streamed")
     peak, tower, host = names["memory"].peak, names["tower"], names["host"]
     once, streamed = peak(lambda: tower(host.to("cuda"))), peak(names["streamed"])
     with torch.inference_mode():
@@ -78,7 +62,7 @@ def test_streaming_saves_where_no_graph_is_kept(lesson: Callable[..., dict[str, 
 def test_a_retry_fits_outside_the_except_block_and_not_inside(
     lesson: Callable[..., dict[str, Any]],
 ) -> None:
-    names = lesson("recover-forms", "recover-survives")
+    names = lesson("tools", "recover-forms", "recover-survives")
     names["clean"]()
     done = {
         form: sum(names["survives"](names[form], 100, 120) for _ in range(20))
