@@ -226,6 +226,52 @@ def pipeline() -> dict[str, Any]:
     return curve(("chunks", "count"), ("time relative to the longest part", "×"), {size: points})
 
 
+# -- lesson 05: two GPUs -----------------------------------------------------------------------
+
+
+def peer_copies() -> dict[str, Any]:
+    """Bandwidth against size, from one GPU to the other."""
+    sizes = [4096 * 4**power for power in range(10)]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for begin, end in ((0, 1), (1, 0)):
+        points = series.setdefault(f"cuda:{begin} to cuda:{end}", [])
+        with torch.cuda.device(begin):  # a copy runs on a stream of the device it comes from
+            for size in sizes:
+                source = torch.ones(size, dtype=torch.uint8, device=f"cuda:{begin}")
+                target = torch.empty(size, dtype=torch.uint8, device=f"cuda:{end}")
+                seconds = often(lambda t=target, s=source: transfer.seconds(lambda: t.copy_(s)))
+                points.append((size, [size / each / 1e9 for each in seconds]))
+    return curve(("size", "bytes"), ("rate", "GB/s"), series)
+
+
+def data_parallel() -> dict[str, Any]:
+    """A step of the lesson's network with two GPUs, relative to one, at five batch sizes."""
+    lesson = cells("05_split_work", "setup", "network", "step")
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for channels in (128, 336):
+        one = lesson["network"](channels)
+        two = torch.nn.DataParallel(one, device_ids=[0, 1])
+        for name, net in (("one GPU", one), ("two GPUs", two)):
+            points = series.setdefault(f"{name}, {channels} channels", [])
+            for batch in (8, 64, 256, 1024, 4096):
+                x = torch.randn(batch, 3, 16, 16, device="cuda:0")
+                points.append((batch, often(lambda n=net, x=x: lesson["step_ms"](n, x))))
+    return curve(("batch", "samples"), ("time of a step", "ms"), series)
+
+
+def memory_of_each() -> dict[str, Any]:
+    """The most bytes that each of two GPUs held in a step of the lesson's network."""
+    train = cells("05_split_work", "setup", "memory")["train"]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for batch in (64, 1024):
+        train(10, batch)  # the libraries' own memory comes with the first step
+        for outputs in (10, 1000, 8000):
+            for index, row in enumerate(train(outputs, batch).rows[:2]):
+                points = series.setdefault(f"cuda:{index}, {batch} samples", [])
+                points.append((outputs, [row.peak / 2**20]))
+    return curve(("outputs", "count"), ("memory at the peak", "MiB"), series)
+
+
 # -- lesson 07: training -----------------------------------------------------------------------
 
 
@@ -317,13 +363,19 @@ EXPERIMENTS = {
     "products": against_the_cpu,
     "steps": network_against_the_cpu,
 }
+TWO_GPUS = {
+    "peer copies": peer_copies,
+    "data parallel": data_parallel,
+    "memory of each": memory_of_each,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, and write the file; return 0 when all is well, 1 when not."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, help="the JSON file to write")
-    parser.add_argument("--only", action="append", choices=EXPERIMENTS, help="measure only this")
+    choices = EXPERIMENTS | TWO_GPUS
+    parser.add_argument("--only", action="append", choices=choices, help="measure only this")
     options = parser.parse_args(arguments)
     machine = gpututor.start()
     if machine.simulated:
@@ -341,11 +393,12 @@ def main(arguments: list[str] | None = None) -> int:
         },
         "experiments": {},
     }
-    for name in options.only or EXPERIMENTS:
+    here = choices if torch.cuda.device_count() > 1 else EXPERIMENTS
+    for name in options.only or here:
         start = time.perf_counter()
         transfer.empty_pinned_cache()
         torch.cuda.empty_cache()
-        recording["experiments"][name] = EXPERIMENTS[name]()
+        recording["experiments"][name] = choices[name]()
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
         options.path.write_text(json.dumps(recording, indent=1) + "\n", encoding="utf-8")
     return 0

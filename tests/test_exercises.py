@@ -5,10 +5,13 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 import gpututor
 from gpututor import exercises
 from gpututor.exercises import Exercise, Wrong, check, every, find, solution
+
+REAL = torch.cuda.is_available()  # asked before any test simulates
 
 
 def reference(x):
@@ -162,3 +165,13 @@ def test_names_are_unique_and_begin_with_their_lesson():
 def test_no_answer_is_no_pass(exercise, simulated):
     for answer in (None, lambda *_, **__: None, 0):
         assert not check(exercise.name, answer)
+
+
+@pytest.mark.skipif(not REAL, reason="needs an NVIDIA GPU")
+@pytest.mark.parametrize("exercise", EVERY, ids=lambda exercise: exercise.name)
+def test_a_real_gpu_takes_the_reference_solution(exercise):
+    gpututor.stop()
+    if exercise.name.startswith("05") and torch.cuda.device_count() < 2:
+        pytest.skip("needs two NVIDIA GPUs")
+    verdict = check(exercise.name, exercise.solution)
+    assert verdict, verdict

@@ -97,11 +97,12 @@ def test_kernels_overlap_only_if_they_are_small_and_launched_ahead(
             assert overlap > 0.8 if wanted else overlap < 0.3, (numbers, ahead, overlap)
 
 
-def test_a_pipeline_needs_chunks_and_not_too_many(lesson: Callable[..., Any]) -> None:
+def test_a_pipeline_needs_chunks_and_not_too_many(lesson: Callable[..., Any], gpu: str) -> None:
     found = dict(lesson("pipeline-data", "work", "pipeline", "ratios")["ratios"]())
     assert found[1] > 1.8, found
     assert found[4] < found[1] - 0.5, found
-    assert min(found.values()) < 1.2, found
+    # The kernels take 1.5 copies, so eight chunks cannot do better than 1.17; launches add to it.
+    assert min(found.values()) < (1.2 if gpu == "simulated" else 1.3), found
     assert found[32] > min(found.values()) + 0.2, found
 
 

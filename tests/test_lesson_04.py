@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -67,9 +68,12 @@ def test_in_turns_the_same_work_is_the_same_and_more_work_is_more(
 ) -> None:
     in_turns = lesson("in-turns")["in_turns"]
     for b, ratio in (("the same", 1), ("twice the work", 2)):
-        words = in_turns(b).alt
+        pictures = [in_turns(b).alt for _ in range(5)]  # the words hold one turn of the middle
         seen = [
-            float(re.search(rf"\b{name}: .*? ([\d.]+) ms at 7 count", words)[1])  # type: ignore[index]
+            statistics.median(
+                float(re.search(rf"\b{name}: .*? ([\d.]+) ms at 7 count", words)[1])  # type: ignore[index]
+                for words in pictures
+            )
             for name in "AB"
         ]
         assert seen[1] / seen[0] == pytest.approx(ratio, rel=0.4)

@@ -16,9 +16,11 @@ MIB = 2**20
 def test_empty_cache_gives_back_whole_segments_and_nothing_that_is_held(
     lesson: Callable[..., dict[str, Any]],
 ) -> None:
-    given_back = lesson("tools", "cache-measure")["given_back"]
-    assert given_back(False) == (60 * MIB, 0, 20 * MIB)
-    assert given_back(True) == (60 * MIB, 60 * MIB, 20 * MIB)
+    names = lesson("tools", "cache-measure")
+    names["clean"]()
+    there = names["memory"].numbers().cached  # beside tensors of a library, on a real GPU
+    assert names["given_back"](False) == (there + 60 * MIB, 0, 20 * MIB)
+    assert names["given_back"](True) == (there + 60 * MIB, 60 * MIB, 20 * MIB)
 
 
 def test_what_is_cached_is_there_without_emptying_the_cache(
