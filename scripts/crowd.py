@@ -3,8 +3,9 @@
 ``python scripts/crowd.py 20`` starts 20 learners. Each runs every notebook of ``notebooks/`` from
 top to bottom, in kernels of its own, and all of them begin each notebook together. On a machine
 with a GPU they share it; elsewhere, or under ``GPUTUTOR_SIMULATE``, each has a simulated one.
-It says for each notebook how long the slowest learner took, and how often a single one's time.
-It fails where a cell failed, or where that is more than ``--times``.
+It says for each notebook how long the slowest learner took. With ``--times 6`` one learner runs
+each notebook alone first, and the crowd may take 6 times as long.
+It fails where a cell failed, or a learner had to wait too long.
 """
 
 from __future__ import annotations
@@ -55,6 +56,14 @@ def learn(path: Path, limit: float) -> tuple[float, str]:
     return time.monotonic() - start, why
 
 
+def compared(learners: int, together: float, alone: float) -> str:
+    """Return how long a crowd took, and what that is beside one learner's time if it is known."""
+    took = f"{learners} at once {together:.0f} s"
+    if alone:
+        took += f", one {alone:.0f} s, {together / alone:.1f} times as long"
+    return took
+
+
 def main() -> int:
     """Run the crowd; return 1 where a learner failed or had to wait too long."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -68,7 +77,7 @@ def main() -> int:
     bad = 0
     alone = crowd = 0.0
     for path in options.notebooks or sorted(FOLDER.glob("*.ipynb")):
-        first, why = learn(path, options.limit)
+        first, why = learn(path, options.limit) if options.times else (0.0, "")
         with ThreadPoolExecutor(options.learners) as pool:
             runs = [pool.submit(learn, path, options.limit) for _ in range(options.learners)]
             found = [run.result() for run in runs]
@@ -76,15 +85,12 @@ def main() -> int:
         alone, crowd = alone + first, crowd + slowest
         failures = [text for text in [why, *(text for _, text in found)] if text]
         bad += len(failures)
-        print(
-            f"{path.name}: one {first:.0f} s, {options.learners} at once {slowest:.0f} s, "
-            f"{slowest / first:.1f} times as long; {len(failures)} failed",
-            flush=True,
-        )
+        print(f"{path.name}: {compared(options.learners, slowest, first)}; {len(failures)} failed")
         for text in sorted(set(failures)):
-            print(f"  {text}", flush=True)
-    print(f"all: one {alone:.0f} s, {options.learners} at once {crowd:.0f} s", flush=True)
-    late = options.times is not None and crowd > options.times * alone
+            print(f"  {text}")
+        sys.stdout.flush()
+    print(f"all: {compared(options.learners, crowd, alone)}")
+    late = bool(options.times) and crowd > options.times * alone
     if late:
         print(f"that is more than {options.times:g} times as long")
     return 1 if bad or late else 0

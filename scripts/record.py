@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 import os
 import platform
@@ -244,8 +245,9 @@ def peer_copies() -> dict[str, Any]:
     return curve(("size", "bytes"), ("rate", "GB/s"), series)
 
 
-def data_parallel() -> dict[str, Any]:
-    """A step of the lesson's network with two GPUs, relative to one, at five batch sizes."""
+@functools.cache
+def steps_of_two() -> dict[str, Any]:
+    """A step of the lesson's network, with one GPU and with two, at five batch sizes."""
     lesson = cells("05_split_work", "setup", "network", "step")
     series: dict[str, list[tuple[float, list[float]]]] = {}
     for channels in (128, 336):
@@ -257,6 +259,20 @@ def data_parallel() -> dict[str, Any]:
                 x = torch.randn(batch, 3, 16, 16, device="cuda:0")
                 points.append((batch, often(lambda n=net, x=x: lesson["step_ms"](n, x))))
     return curve(("batch", "samples"), ("time of a step", "ms"), series)
+
+
+def data_parallel() -> dict[str, Any]:
+    """The time of such a step with two GPUs, divided by that with one."""
+    samples, times = steps_of_two()["samples"], steps_of_two()["series"]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for name, points in times.items():
+        if name.startswith("two GPUs"):
+            alone = [time for _, time in times[name.replace("two GPUs", "one GPU")]]
+            series[name] = [
+                (batch, [sample / one for sample in found])
+                for (batch, _), found, one in zip(points, samples[name], alone, strict=True)
+            ]
+    return curve(("batch", "samples"), ("time with two GPUs / with one", "×"), series)
 
 
 def memory_of_each() -> dict[str, Any]:
@@ -365,6 +381,7 @@ EXPERIMENTS = {
 }
 TWO_GPUS = {
     "peer copies": peer_copies,
+    "steps of two": steps_of_two,
     "data parallel": data_parallel,
     "memory of each": memory_of_each,
 }
@@ -397,6 +414,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.only or here:
         start = time.perf_counter()
         transfer.empty_pinned_cache()
+        torch._C._cuda_clearCublasWorkspaces()  # so that none counts an earlier one's memory
         torch.cuda.empty_cache()
         recording["experiments"][name] = choices[name]()
         print(f"{name}: {time.perf_counter() - start:.1f} s", flush=True)
