@@ -376,7 +376,11 @@ def _spoken(name: str, points: Points, x: tuple[str, str], y: tuple[str, str]) -
     chosen = [points[0], points[len(points) // 2], points[-1]] if len(points) > 3 else points
 
     def at(value: float) -> str:
-        return amount(value) if x[1] == "bytes" else f"{number(value)} {x[1]}"
+        if x[1] == "bytes":
+            return amount(value)
+        # A whole number was chosen, not measured: 4096 samples, not 4100.
+        whole = float(value).is_integer() and abs(value) < 1e6
+        return f"{f'{value:.0f}' if whole else number(value)} {x[1]}"
 
     said = ", ".join(f"{number(value)} {y[1]} at {at(place)}" for place, value in chosen)
     return f"{name}: {said}."

@@ -258,7 +258,7 @@ def devices_simulated(batches: Iterable[int]) -> Ratios:
 
 def devices_recorded() -> tuple[Ratios, str]:
     """Return what two GPUs took, divided by what one took."""
-    ratios, source = points("data_parallel_h200", "two GPUs")
+    ratios, source = points("h200x2", f"two GPUs, {CHANNELS} channels", "data parallel")
     return {f"{batch} samples": ratios[batch] for batch in BATCHES}, source
 
 

@@ -202,10 +202,10 @@ def overlaps() -> dict[str, Any]:
     copy, rows = lesson["copy_and_kernels"], lesson["two_rows"]
     series: dict[str, list[tuple[float, list[float]]]] = {}
     for pin in (False, True):
-        alone = copy(pin, False)
         name = f"copy and kernels, {'pinned' if pin else 'pageable'}"
         series[name] = [
-            (1 + own, often(lambda p=pin, o=own, a=alone: copy(p, o).overlap(a)))
+            # each beside a run on one stream just before: a pageable copy's time varies
+            (1 + own, often(lambda p=pin, o=own: copy(p, o).overlap(copy(p, False))))
             for own in (False, True)
         ]
     for numbers in (lesson["small"], lesson["large"]):
@@ -275,6 +275,7 @@ def data_parallel() -> dict[str, Any]:
     return curve(("batch", "samples"), ("time with two GPUs / with one", "×"), series)
 
 
+@functools.cache
 def memory_of_each() -> dict[str, Any]:
     """The most bytes that each of two GPUs held in a step of the lesson's network."""
     train = cells("05_split_work", "setup", "memory")["train"]
@@ -286,6 +287,18 @@ def memory_of_each() -> dict[str, Any]:
                 points = series.setdefault(f"cuda:{index}, {batch} samples", [])
                 points.append((outputs, [row.peak / 2**20]))
     return curve(("outputs", "count"), ("memory at the peak", "MiB"), series)
+
+
+def memory_shares() -> dict[str, Any]:
+    """What the first of two GPUs held at the peak, divided by what the second held."""
+    peaks = memory_of_each()["series"]
+    series: dict[str, list[tuple[float, list[float]]]] = {}
+    for batch in (64, 1024):
+        first, second = (peaks[f"cuda:{index}, {batch} samples"] for index in range(2))
+        for (outputs, held), (_, other) in zip(first, second, strict=True):
+            name = f"{outputs:.0f} outputs, {batch} samples"
+            series[name] = [(outputs, [held / other])]
+    return curve(("outputs", "count"), ("cuda:0 / cuda:1", "×"), series)
 
 
 # -- lesson 07: training -----------------------------------------------------------------------
@@ -384,6 +397,7 @@ TWO_GPUS = {
     "steps of two": steps_of_two,
     "data parallel": data_parallel,
     "memory of each": memory_of_each,
+    "memory shares": memory_shares,
 }
 
 

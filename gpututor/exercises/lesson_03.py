@@ -123,13 +123,27 @@ def _check_pipeline(answer: Any) -> str:
     host = torch.randint(1, 99, (size,)).float().pin_memory()
     back = torch.zeros(size, pin_memory=True)
     work = _Work(host, back)
+    ratio, limit = _ratio(answer, host, back, work), LIMIT
+    if ratio > limit:  # where launches take long, or others use the GPU, no pipeline reaches it
+        limit = max(LIMIT, 1.05 * _ratio(solutions.pipeline, host, back, work))
+    if ratio > limit:
+        raise Wrong(
+            f"at most {limit:.3g} times as long as the longest part, which takes "
+            f"{work.longest * 1e3:.3g} ms",
+            f"{ratio:.2f} times as long, at best",
+        )
+    return f"all numbers came back, in {ratio:.2f} times the time of the longest part."
+
+
+def _ratio(pipeline: Any, host: torch.Tensor, back: torch.Tensor, work: _Work) -> float:
+    """Return the time of the pipeline, the best of three, relative to its longest part."""
     ratios = []
     for _ in range(3):
         back.zero_()
         torch.cuda.synchronize()
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        answer(host, back, work)
+        pipeline(host, back, work)
         end.record()
         end.synchronize()
         missing = int((back != -host).sum())
@@ -139,17 +153,10 @@ def _check_pipeline(answer: Any) -> str:
         if missing:
             raise Wrong(
                 "all of back, when the current stream has come to the end of your function",
-                f"{missing:,} of {size:,} numbers in back were wrong",
+                f"{missing:,} of {len(host):,} numbers in back were wrong",
             )
         ratios.append(float(start.elapsed_time(end)) / 1e3 / work.longest)
-    ratio = min(ratios)
-    if ratio > LIMIT:
-        raise Wrong(
-            f"at most {LIMIT:g} times as long as the longest part, which takes "
-            f"{work.longest * 1e3:.3g} ms",
-            f"{ratio:.2f} times as long, at best",
-        )
-    return f"all numbers came back, in {ratio:.2f} times the time of the longest part."
+    return min(ratios)
 
 
 # -- 03-explain --------------------------------------------------------------------------------
