@@ -33,6 +33,11 @@ _RUNNING = f"""
 <span class="gpututor-late">{RUNNING}</span>"""
 
 
+#: Sliders of one length, and the chosen text beside them uncut: a readout shrinks by itself.
+STYLE = """<style>.gpututor-choice .widget-readout { flex: none; max-width: none; }
+.gpututor-panel .slider-container { flex: 0 1 14em; }</style>"""
+
+
 class Explorer:
     """A function, the controls of its arguments, and what it returned last.
 
@@ -63,9 +68,10 @@ class Explorer:
             if getattr(control, "description", None) == "":
                 control.description = name.replace("_", " ")
         longest = max((len(getattr(control, "description", "")) for control in shown), default=0)
+        room = max((room_of(control) for control in shown), default=0.0)
         for control in shown:  # labels of one width, so that none is cut short
             control.style.description_width = f"{1 + 0.62 * longest:.1f}em"
-            control.layout.width = f"{23 + 0.62 * longest:.1f}em"
+            control.layout.width = f"{23 + 0.62 * longest + room:.1f}em"
             control.layout.max_width = "98%"
             control.observe(self._changed, names="value")
         self.panel = ipywidgets.VBox([*shown, self._status, self._view])
@@ -160,7 +166,7 @@ class Explorer:
                 self.run()
 
     def _say(self, words: str, role: str = "status") -> None:
-        self._status.value = (  # of one height, so that what lies below stays where it is
+        self._status.value = STYLE + (  # of one height: what lies below stays where it is
             f'<div role="{role}" style="height:2.7em;line-height:1.3;overflow:auto">{words}</div>'
         )
 
@@ -246,7 +252,17 @@ def choice(options: Iterable[Any]) -> ipywidgets.SelectionSlider:
     It is a slider because JupyterLab takes the arrow keys away from a drop-down list, and moves
     to another cell: with the keyboard alone nothing could be chosen there.
     """
-    return ipywidgets.SelectionSlider(options=list(options))
+    slider = ipywidgets.SelectionSlider(options=list(options))
+    slider.add_class("gpututor-choice")
+    return slider
+
+
+def room_of(control: Any) -> float:
+    """Return how much wider than usual a control's readout is, in em of its text."""
+    if not isinstance(control, ipywidgets.SelectionSlider):
+        return 0.0
+    texts = [str(o[0] if isinstance(o, tuple) else o) for o in control.options]
+    return max(0.0, 0.62 * max(map(len, texts)) - 5.5)
 
 
 def _control(name: str, abbreviation: Any, default: Any) -> Any:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import ipywidgets
 from IPython.display import display
 
-from .explorer import choice
+from .explorer import STYLE, choice, room_of
 
 _kept: dict[str, float | str] = {}
 _OPEN = "no guess yet"
@@ -53,11 +53,11 @@ class Prediction:
             )
         self._entry.description = "your guess"
         self._entry.style.description_width = "initial"
-        longest = max(map(len, choices or ()), default=0)
-        self._entry.layout.width = f"{max(18, 10 + 0.62 * longest):.0f}em"
+        wide = 23 + 0.62 * len(self._entry.description) if choices else 18
+        self._entry.layout.width = f"{wide + room_of(self._entry):.0f}em"
         self._entry.layout.max_width = "98%"
         self._entry.observe(self._changed, names="value")
-        label = ipywidgets.HTML(f"<b>Predict:</b> {html.escape(question)}")
+        label = ipywidgets.HTML(f"{STYLE}<b>Predict:</b> {html.escape(question)}")
         row = [self._entry, ipywidgets.Label(unit or ""), self._says]
         self.panel = ipywidgets.VBox([label, ipywidgets.HBox(row)])
         self._answer()

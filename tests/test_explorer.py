@@ -110,6 +110,18 @@ def test_controls_are_named_and_labels_aligned():
     assert len({c.layout.width for c in panel.controls.values()}) == 1
 
 
+def test_a_long_choice_has_room_beside_its_slider():
+    def em(choices):
+        panel = explore(lambda x, n: x, x=choices, n=(1, 8))
+        assert "gpututor-choice" in panel.controls["x"]._dom_classes
+        assert len({c.layout.width for c in panel.controls.values()}) == 1  # sliders line up
+        assert "max-width: none" in panel._status.value  # the toolkit cuts at 148 pixels
+        return float(panel.controls["x"].layout.width.removesuffix("em"))
+
+    assert em(["a", "b"]) == em(["c", "a text"])
+    assert em(["a", "torch.cuda.synchronize()"]) >= em(["a", "b"]) + 9
+
+
 def test_text_runs_when_it_is_done():
     assert explore(lambda x: x, x="words").controls["x"].continuous_update is False
 

@@ -178,3 +178,10 @@ def test_the_entry_has_a_label_and_room():
     asked = predict("which", "Which?", ["a rather long answer to choose " * 2, "b"])
     assert asked._entry.description == "your guess"
     assert float(asked._entry.layout.width.removesuffix("em")) > 40
+
+
+def test_what_is_chosen_before_a_guess_has_room_too():
+    asked = predict("which", "Which?", ["yes", "no"])
+    assert "gpututor-choice" in asked._entry._dom_classes
+    assert float(asked._entry.layout.width.removesuffix("em")) > 28  # for "no guess yet"
+    assert "max-width: none" in asked.panel.children[0].value
