@@ -122,7 +122,7 @@ def draw(
                 hatch="" if crowded else hatch, lw=0 if crowded else 0.6,
             )  # fmt: skip
         if len(spans) <= MOST_LABELS:
-            _label(axes, tracks[track], row, first, scale, inches)
+            _label(axes, tracks[track], row, first, last, scale, inches)
     for place, mark in enumerate(sorted(marks, key=lambda mark: mark.at)):
         at = (mark.at - first) * scale
         axes.axvline(at, color=INK, lw=1, ls=(0, (4, 2)))
@@ -224,16 +224,30 @@ def _dress(axes: Axes, names: Sequence[str], label: str) -> None:
 
 
 def _label(
-    axes: Axes, spans: Sequence[Span], row: int, first: float, scale: float, inches: float
+    axes: Axes,
+    spans: Sequence[Span],
+    row: int,
+    first: float,
+    last: float,
+    scale: float,
+    inches: float,
 ) -> None:
-    """Write the name into each bar that has room for it."""
+    """Write the name into each bar, or beside it where only there is room."""
     for span in spans:
         text = _short(span)
-        if (len(text) + 1) * _LETTER <= span.duration * inches:
+        needed = (len(text) + 1) * _LETTER / inches  # seconds
+        if needed <= span.duration:
             axes.text(
                 ((span.start + span.end) / 2 - first) * scale, row, text, size=7.5, color=INK,
                 ha="center", va="center",
-                bbox={"facecolor": STYLES[span.kind][0], "edgecolor": "none", "pad": 0.8},
+                bbox={"facecolor": STYLES[span.kind][0], "edgecolor": "none", "pad": 1.6},
+            )  # fmt: skip
+            continue
+        free = not any(o.start < span.end + needed and o.end > span.end for o in spans)
+        if free and span.end + needed <= last:
+            axes.annotate(
+                text, ((span.end - first) * scale, row), size=7.5, color=INK, va="center",
+                xytext=(3, 0), textcoords="offset points",
             )  # fmt: skip
 
 
