@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import ipywidgets
 
-from . import doctor, figures
+from . import doctor, figures, tables
 from .doctor.finding import VERDICTS
 from .explorer import choice
 from .picture import Picture
@@ -77,11 +77,7 @@ class Visit:
         return "\n".join([self.machine.name, *(f"{a:<16}{b}" for a, b in self.rows())])
 
     def _repr_html_(self) -> str:
-        cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
-        body = "".join(
-            f"<tr><th {cell}>{html.escape(label)}</th><td {cell}>{html.escape(text)}</td></tr>"
-            for label, text in self.rows()
-        )
+        body = tables.rows_as_html(self.rows())
         style = "dashed" if self.verdict and not self.right else "solid"
         return (
             f'<div style="border-left:4px {style} currentColor;padding-left:10px;margin:4px 0;'

@@ -199,6 +199,8 @@ def bars(
     numbers = [value for _, value in rows] + list(levels.values())
     if not log:  # room for the number behind the longest bar
         numbers.append(max(numbers) + 0.1 * (max(numbers) - min(0.0, *numbers)))
+    elif min(numbers) > 0:
+        numbers.append(max(numbers) * (max(numbers) / min(numbers)) ** 0.12)
     axes.set_yticks(range(len(rows)), ["\n".join(name) for name in names], size=9)
     axes.set_ylim(len(rows) - 0.5, -0.5)  # the first on top
     words += _marks(axes, "x", x, numbers, log, levels, guess)
@@ -322,11 +324,13 @@ def _scale(
     if log:
         (axes.set_xscale if name == "x" else axes.set_yscale)("log")
     (axes.set_xlim if name == "x" else axes.set_ylim)(low, high)
-    ticks = scale.ticks(low, high, log, binary)
+    chosen = scale.stops(values, low, high) if log and not bars_or_height else []
+    ticks = chosen or scale.ticks(low, high, log, binary)
+    text = amount if binary else scale.exact if chosen else number
     axis.set_minor_locator(NullLocator())
     axis.set_minor_formatter(NullFormatter())
     axis.set_major_locator(FixedLocator(ticks))
-    axis.set_major_formatter(FixedFormatter([amount(t) if binary else number(t) for t in ticks]))
+    axis.set_major_formatter(FixedFormatter([text(tick) for tick in ticks]))
     axis.set_label_text(f"{quantity[0]} ({quantity[1]})", color=INK)
 
 
@@ -378,9 +382,7 @@ def _spoken(name: str, points: Points, x: tuple[str, str], y: tuple[str, str]) -
     def at(value: float) -> str:
         if x[1] == "bytes":
             return amount(value)
-        # A whole number was chosen, not measured: 4096 samples, not 4100.
-        whole = float(value).is_integer() and abs(value) < 1e6
-        return f"{f'{value:.0f}' if whole else number(value)} {x[1]}"
+        return f"{scale.exact(value)} {x[1]}"
 
     said = ", ".join(f"{number(value)} {y[1]} at {at(place)}" for place, value in chosen)
     return f"{name}: {said}."

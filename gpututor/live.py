@@ -82,6 +82,7 @@ class Board:
             axes.plot(
                 [step for step, _ in kept], [value for _, value in kept],
                 color=colour, ls=dash, marker=marker if len(kept) < 40 else "", ms=4,
+                clip_on=False,  # the last point lies on the edge, and is seen whole
             )  # fmt: skip
             unit = self._units[name]
             axes.set_ylabel(f"{name}\n({unit})", size=9)

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from . import figures
+from . import figures, machine
 from .figures import Picture
 from .scale import amount, number
 
@@ -66,6 +66,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.rows = [Row(f"cuda:{index}") for index in range(torch.cuda.device_count())]
+        self._source = f"Source: {machine.source()}."
 
     def _table(self) -> list[tuple[str, ...]]:
         table: list[tuple[str, ...]] = [
@@ -87,10 +88,11 @@ class Seen:
     def __repr__(self) -> str:
         table = self._table()
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        return "\n".join(
+        lines = [
             "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
             for line in table
-        )
+        ]
+        return "\n".join([*lines, self._source])
 
     def _repr_html_(self) -> str:
         head, *body = self._table()
@@ -102,6 +104,7 @@ class Seen:
         return (
             f"<table><thead>{line(head, 'th')}</thead>"
             f"<tbody>{''.join(line(cells, 'td') for cells in body)}</tbody></table>"
+            f"<p>{html.escape(self._source)}</p>"
         )
 
     def picture(self) -> Picture:

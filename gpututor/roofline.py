@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from . import machine
+from .scale import number
 
 #: Arithmetic units of one multiprocessor for float32, by compute capability; newer ones have 128.
 #: NVIDIA, CUDA C++ Programming Guide, "Arithmetic Instructions".
@@ -30,6 +31,10 @@ class Roof:
     flops: float
     bandwidth: float
     source: str
+
+    def __repr__(self) -> str:
+        rates = f"{number(self.flops / 1e12)} TFLOP/s, {number(self.bandwidth / 1e9)} GB/s"
+        return f"Roof: {rates}, {self.source}"
 
 
 def roof(dtype: torch.dtype = torch.float32, device: int | None = None) -> Roof:

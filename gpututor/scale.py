@@ -8,6 +8,7 @@ from collections.abc import Sequence
 #: What a figure can show: beyond it, drawing overflows.
 LARGEST, SMALLEST = 1e30, 1e-30
 MOST_TICKS = 6
+MOST_STOPS, CLOSEST = 10, 0.09  # of values that are ticks; what part of the axis a label takes
 
 
 def number(value: float) -> str:
@@ -83,7 +84,8 @@ def ticks(low: float, high: float, log: bool, binary: bool) -> list[float]:
     low, high : float
         Where the axis begins and ends.
     log : bool
-        Whether it is logarithmic: then powers, where at least two are on it.
+        Whether it is logarithmic: then powers, where at least three are on it, else also twice
+        and five times each.
     binary : bool
         Whether round means powers of 2 and their multiples, as for bytes, instead of 10.
     """
@@ -91,11 +93,47 @@ def ticks(low: float, high: float, log: bool, binary: bool) -> list[float]:
         base = 2.0 if binary else 10.0
         first = math.ceil(math.log(low, base) - 1e-9)
         last = math.floor(math.log(high, base) + 1e-9)
+        if not binary and last - first < 2:
+            powers = range(first - 1, last + 2)
+            round_ones = [base**power * times for power in powers for times in (1, 2, 5)]
+            found = [tick for tick in round_ones if low <= tick <= high]
+            if len(found) > 2:
+                return found
         if last - first >= 1:
             step = math.ceil((last - first + 1) / (MOST_TICKS + 1))
             return [base**power for power in range(first, last + 1, step)]
     width = _step((high - low) / MOST_TICKS, binary)
     return [width * count for count in range(math.ceil(low / width), math.floor(high / width) + 1)]
+
+
+def stops(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Return the values themselves as ticks of a logarithmic axis, where few were chosen.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Where on the axis something was measured.
+    low, high : float
+        Where the axis begins and ends.
+
+    Returns
+    -------
+    list of float
+        Each value once; none where they are fewer than three, too many or too close for their
+        labels.
+    """
+    places = sorted(set(values))
+    if not 3 <= len(places) <= MOST_STOPS:
+        return []
+    apart = CLOSEST * math.log(high / low)
+    close = any(math.log(b / a) < apart for a, b in zip(places, places[1:], strict=False))
+    return [] if close else places
+
+
+def exact(value: float) -> str:
+    """Write a number that was chosen, not measured: 4096 samples, not 4100."""
+    whole = float(value).is_integer() and abs(value) < 1e6
+    return f"{value:.0f}" if whole else number(value)
 
 
 def _step(least: float, binary: bool) -> float:

@@ -6,7 +6,16 @@ import html
 from collections.abc import Iterable
 
 #: Written out on every cell, because JupyterLab, Colab and GitHub each bring styles of their own.
-_CELL = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:pre-wrap"'
+_CELL = "text-align:left;vertical-align:top;padding:2px 12px 2px 0;white-space:"
+
+
+def rows_as_html(rows: Iterable[tuple[str, str]]) -> str:
+    """Return the rows of such a table. A label is never broken, however narrow the page is."""
+    return "".join(
+        f'<tr><th style="{_CELL}nowrap">{html.escape(label)}</th>'
+        f'<td style="{_CELL}pre-wrap">{html.escape(text)}</td></tr>'
+        for label, text in rows
+    )
 
 
 def as_html(rows: Iterable[tuple[str, str]], dashed: bool = False) -> str:
@@ -19,12 +28,8 @@ def as_html(rows: Iterable[tuple[str, str]], dashed: bool = False) -> str:
     dashed : bool
         Whether the line is dashed, which says that something is still to be done.
     """
-    body = "".join(
-        f"<tr><th {_CELL}>{html.escape(label)}</th><td {_CELL}>{html.escape(text)}</td></tr>"
-        for label, text in rows
-    )
     line = "dashed" if dashed else "solid"
     return (
         f'<div style="border-left:4px {line} currentColor;padding-left:10px;margin:4px 0">'
-        f'<table style="margin:0">{body}</table></div>'
+        f'<table style="margin:0">{rows_as_html(rows)}</table></div>'
     )

@@ -455,7 +455,11 @@ def _table(rows: Sequence[Sequence[str]], source: str, notes: Sequence[str]) -> 
     head = "".join(f'<th style="text-align:left">{name}</th>' for name in names[: len(rows[0])])
     body = "".join(
         "<tr>"
-        + "".join(f'<td style="text-align:left">{html.escape(cell)}</td>' for cell in row)
+        + "".join(
+            f'<td style="text-align:left{";white-space:nowrap" * (0 < place < 4)}">'
+            f"{html.escape(cell)}</td>"  # a number stays with its unit
+            for place, cell in enumerate(row)
+        )
         + "</tr>"
         for row in rows
     )

@@ -46,7 +46,8 @@ class Waits(tuple[Wait, ...]):
     def __repr__(self) -> str:
         if not self:
             return "no line waited"
-        rows = [f"{wait.times:>5} × line {wait.line}: {wait.text}" for wait in self]
+        width = max(len(str(wait.times)) for wait in self)
+        rows = [f"{wait.times:>{width}} × line {wait.line}: {wait.text}" for wait in self]
         return "\n".join(rows)
 
     def _repr_html_(self) -> str:

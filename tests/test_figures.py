@@ -378,6 +378,8 @@ def test_strange_numbers_are_drawn(drawn, points, unit):
         (-3, 3, False, False, [-3, -2, -1, 0, 1, 2, 3]),
         (0, 1000, False, True, [0, 256, 512, 768]),
         (1, 1000, True, False, [1, 10, 100, 1000]),
+        (0.005, 0.4, True, False, [0.005, 0.01, 0.02, 0.05, 0.1, 0.2]),
+        (0.35, 4.2, True, False, [0.5, 1, 2]),
         (2, 8, True, False, [2, 3, 4, 5, 6, 7, 8]),
         (2**12, 2**28, True, True, [2**k for k in (12, 15, 18, 21, 24, 27)]),
         (1e-30, 1e30, True, False, [10.0**k for k in range(-30, 31, 9)]),
@@ -385,6 +387,27 @@ def test_strange_numbers_are_drawn(drawn, points, unit):
 )
 def test_ticks_are_round_and_few(low, high, log, binary, expected):
     assert scale.ticks(low, high, log, binary) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("places", "unit", "expected"),
+    [
+        ([256, 1024, 4096, 8192], "rows", ["256", "1024", "4096", "8192"]),
+        ([2**k for k in range(12, 26, 4)], "bytes", ["4 KiB", "64 KiB", "1 MiB", "16 MiB"]),
+        ([100, 104, 1000, 10000], "rows", ["100", "1000", "10000"]),  # two are too close
+        ([2**k for k in range(17)], "rows", [f"{10**k}" for k in range(6)]),  # too many
+    ],
+)
+def test_few_sizes_are_themselves_the_ticks(drawn, places, unit, expected):
+    figures.lines({"a": [(x, 1) for x in places]}, title="t", x=("size", unit), y=("a", "b"), log="x")
+    assert shown_ticks(drawn[-1].axes[0].xaxis) == expected
+
+
+def test_the_number_of_the_longest_bar_has_room_on_a_logarithmic_scale(drawn):
+    figures.bars({"short": 0.0884, "long": 21555.0}, log=True, **BARS)
+    (axes,) = drawn[-1].axes
+    drawn[-1].draw_without_rendering()
+    assert axes.texts[-1].get_window_extent().x1 <= axes.get_window_extent().x1
 
 
 @pytest.mark.parametrize(

@@ -41,14 +41,26 @@ def test_parts_of_a_batch_take_less_and_give_the_same_gradient(
 ) -> None:
     names = lesson("tools", "less-setup")
     peak, whole, parts = names["memory"].peak, names["whole"], names["parts"]
-    assert peak(parts) < 0.4 * peak(whole)
-    assert peak(lambda: whole(names["data"][:1024])) < 0.4 * peak(whole)
+    net, data = names["mlp"](), names["host"].to("cuda")
+    once = peak(lambda: whole(net, data))
+    assert peak(lambda: parts(net, data)) < 0.4 * once
+    assert peak(lambda: whole(net, data[:1024])) < 0.4 * once
     gradients = []
-    for work in (whole, parts, lambda: parts(divide=False)):
-        work()
-        gradients.append(names["mlp"][0].weight.grad.clone())
+    for options in ({"work": whole}, {"work": parts}, {"work": parts, "divide": False}):
+        options.pop("work")(net, data, **options)
+        gradients.append(net[0].weight.grad.clone())
     torch.testing.assert_close(gradients[0], gradients[1], rtol=1e-3, atol=1e-7)
     assert (gradients[2].norm() / gradients[0].norm()).item() == pytest.approx(4, rel=1e-3)
+
+
+def test_the_last_section_leaves_nothing_to_an_earlier_one_that_is_run_again(
+    lesson: Callable[..., dict[str, Any]],
+) -> None:
+    lesson("tools")["clean"]()
+    before = torch.cuda.memory_reserved()
+    names = lesson("tools", "less-setup", "less", "less-same", "less-streamed")
+    names["clean"]()
+    assert torch.cuda.memory_reserved() == before
 
 
 def test_streaming_saves_where_no_graph_is_kept(lesson: Callable[..., dict[str, Any]]) -> None:

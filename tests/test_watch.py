@@ -31,7 +31,7 @@ def test_it_says_what_each_device_got_held_and_did() -> None:
     assert first.forward > 0 < second.forward
     assert kept.shape == (5, 512)
     text, table = repr(seen), seen._repr_html_()
-    for word in ("cuda:1", "2×256", "held at most"):
+    for word in ("cuda:1", "2×256", "held at most", "Source: simulated "):
         assert word in text
         assert word in table
     assert "cuda:0" in seen.picture().alt

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from itertools import zip_longest
 from pathlib import Path
 
+from .. import tables
 from .advice import dotted
 from .case import Case, read
 from .collect import collect
@@ -74,14 +75,14 @@ class Report:
         return "\n".join([*lines, "", *textwrap.wrap(_SIMULATED, WIDTH)])
 
     def _repr_html_(self) -> str:
-        cell = 'style="text-align:left;vertical-align:top;padding:2px 12px 2px 0"'
         parts = [f"<p><b>gpututor doctor: {html.escape(self.title)}</b></p><ol>"]
         for finding in self.findings:
             head = f"{finding.verdict} ({finding.confidence}): {finding.summary}"
             rows = [("Seen", _short(text)) for text in finding.evidence]
             rows += [("Do", text) for text in finding.advice]
-            parts.append(f"<li><b>{html.escape(head)}</b>{_table(rows, cell)}</li>")
-        parts.append(f"</ol>{_table(self.rows(), cell)}<p>{html.escape(_SIMULATED)}</p>")
+            parts.append(f"<li><b>{html.escape(head)}</b><table>{tables.rows_as_html(rows)}</table></li>")
+        parts.append(f"</ol><table>{tables.rows_as_html(self.rows())}</table>")
+        parts.append(f"<p>{html.escape(_SIMULATED)}</p>")
         return (
             '<div style="border-left:4px solid currentColor;padding-left:10px;margin:4px 0">'
             f"{''.join(parts)}</div>"
@@ -241,11 +242,3 @@ def _wrapped(head: str, text: str, indent: str) -> list[str]:
         subsequent_indent=indent,
         break_on_hyphens=False,
     )
-
-
-def _table(rows: list[tuple[str, str]], cell: str) -> str:
-    body = "".join(
-        f"<tr><th {cell}>{html.escape(label)}</th><td {cell}>{html.escape(text)}</td></tr>"
-        for label, text in rows
-    )
-    return f"<table>{body}</table>"

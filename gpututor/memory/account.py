@@ -14,7 +14,7 @@ import torch
 
 from .. import arguments, figures, machine
 from ..figures import Picture
-from ..scale import amount
+from ..scale import amount, number
 from . import tensors
 
 MOST_LINES = 60
@@ -29,6 +29,15 @@ _FILLS = (
     (figures.YELLOW, "\\\\"),
     (figures.FAINT, "--"),
 )
+
+
+#: Where a heading may be broken on a narrow page, so that all columns are seen.
+_SYLLABLES = {
+    "gradients": "gradi&shy;ents",
+    "activations": "activa&shy;tions",
+    "workspace": "work&shy;space",
+    "allocated": "allo&shy;cated",
+}
 
 
 @dataclass(frozen=True)
@@ -119,13 +128,17 @@ class Account:
         body = [
             [
                 row.text,
-                *(amount(row.kinds[kind]) for kind in kinds),
-                amount(row.allocated),
-                amount(row.peak),
+                *(
+                    number(size / MIB)
+                    for size in (*map(row.kinds.__getitem__, kinds), row.allocated, row.peak)
+                ),
             ]
             for row in self.rows
         ]
         return head, body
+
+    def _end(self) -> str:
+        return f"In MiB. Source: {self._source}."
 
     def __repr__(self) -> str:
         head, body = self._table()
@@ -138,19 +151,23 @@ class Account:
             )
             for line in (head, *body)
         ]
-        return "\n".join([*lines, f"Source: {self._source}."])
+        return "\n".join([*lines, self._end()])
 
     def _repr_html_(self) -> str:
         head, body = self._table()
-        left, right = 'style="text-align:left"', 'style="text-align:right"'
+        left, right = (f'style="text-align:{side};padding:2px 6px"' for side in ("left", "right"))
+        head = [_SYLLABLES.get(word, word) for word in head]
         top = "".join(f"<th {left if n == 0 else right}>{c}</th>" for n, c in enumerate(head))
         rows = "".join(
-            f"<tr><td {left}><code>{html.escape(line[0])}</code></td>"
+            f'<tr><td {left}><code style="padding:0">{html.escape(line[0])}</code></td>'
             + "".join(f"<td {right}>{cell}</td>" for cell in line[1:])
             + "</tr>"
             for line in body
         )
-        return f"<table><tr>{top}</tr>{rows}</table><p>Source: {html.escape(self._source)}.</p>"
+        return (  # many columns: where they do not fit, they can be scrolled to
+            f'<div style="overflow-x:auto"><table><tr>{top}</tr>{rows}</table></div>'
+            f"<p>{html.escape(self._end())}</p>"
+        )
 
 
 def account(

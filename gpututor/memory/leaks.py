@@ -69,7 +69,7 @@ class Leaks:
         return "\n".join([*lines, self._end()])
 
     def _repr_html_(self) -> str:
-        left, right = 'style="text-align:left"', 'style="text-align:right"'
+        left, right = 'style="text-align:left"', 'style="text-align:right;white-space:nowrap"'
         rows = "".join(
             f"<tr><td {right}>{amount(row.nbytes)}</td><td {left}>{html.escape(row.what)}</td>"
             f"<td {left}>{'<br>'.join(map(html.escape, row.holders)) or 'nobody found'}</td></tr>"

@@ -60,7 +60,7 @@ class Numbers:
     def _repr_html_(self) -> str:
         cells = "".join(
             f'<tr><th style="text-align:left;padding:2px 12px 2px 0">{name}</th>'
-            f'<td style="text-align:right;padding:2px 12px 2px 0">{size}</td>'
+            f'<td style="text-align:right;white-space:nowrap;padding:2px 12px 2px 0">{size}</td>'
             f'<td style="text-align:left;padding:2px 0">{html.escape(text)}</td></tr>'
             for name, size, text in self.rows()
         )
