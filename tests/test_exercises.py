@@ -64,6 +64,7 @@ def test_a_wrong_answer_says_what_was_seen_and_expected(one):
         "Hint 1:   first <hint>",
     ]
     assert "first &lt;hint&gt;" in verdict._repr_html_()
+    assert re.search('<th style="[^"]*nowrap">Not yet</th>', verdict._repr_html_())
 
 
 def test_hints_grow_with_each_try_and_start_again(one):

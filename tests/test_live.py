@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from matplotlib.figure import Figure
 
-from gpututor import live
+from gpututor import figures, live
 
 pytestmark = pytest.mark.usefixtures("simulated")
 
@@ -21,6 +24,21 @@ def test_a_board_shows_its_numbers() -> None:
     assert "step 5 of 5" in board._status.value
     assert board._bar.value == board._bar.max == 5
     assert board.picture().alt in board._view.value
+
+
+def test_the_last_point_is_seen_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, finish = [], figures.finish
+
+    def note(figure: Figure, *rest: Any) -> figures.Picture:
+        drawn.append(figure)
+        return finish(figure, *rest)
+
+    monkeypatch.setattr(figures, "finish", note)
+    with live.board(3, loss="nats") as board:
+        for _ in range(3):
+            board.update(loss=0.0)
+    (line,) = drawn[-1].axes[0].lines
+    assert list(line.get_xdata())[-1] == 3 and not line.get_clip_on()  # it lies on the edge
 
 
 def test_it_says_what_ended_the_loop() -> None:

@@ -19,6 +19,11 @@ def test_a_simulated_gpu_has_its_profiles_limits(simulate: Callable[[str], Machi
     assert roofline.roof(torch.float16).flops == 65e12 / 50
 
 
+def test_a_roof_shows_itself_with_its_units() -> None:
+    roof = roofline.Roof(162e9, 6.4e9, "data sheet")
+    assert repr(roof) == "Roof: 0.162 TFLOP/s, 6.4 GB/s, data sheet"
+
+
 def test_no_large_product_passes_the_roof(gpu: str) -> None:
     n = roofline.sizes()[-1]
     x = torch.rand(n, n, device="cuda")

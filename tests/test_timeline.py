@@ -181,6 +181,24 @@ def test_the_figure_says_everything_in_words_too() -> None:
     assert "clock read" in [text.get_text() for text in figure.axes[0].texts]
 
 
+def test_a_name_stands_beside_a_bar_that_is_too_narrow_for_it() -> None:
+    spans = [
+        Span("launch", "host", "host", 0.0, 0.001),
+        Span("tight", "host", "host", 0.03, 0.031),  # the next bar leaves no room
+        Span("wait", "host", "host", 0.0312, 0.098),
+        Span("at the end", "host", "host", 0.0985, 0.1),
+        Span("work", "stream 1", "kernel", 0.0, 0.1),
+    ]
+    figure = Timeline(spans, [], [], "made up").figure("A title")
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    places = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert set(places) == {"launch", "wait", "work"}
+    box = places["launch"]
+    (low, _), (high, _) = (axes.transData.transform((ms, 0)) for ms in (1, 30))
+    assert low < box.x0 and box.x1 < high
+
+
 @pytest.mark.parametrize("count", [1_000, 10_000])
 def test_many_spans_draw_fast_and_thinning_is_said(count: int) -> None:
     line = many(count)

@@ -27,6 +27,7 @@ def test_each_line_that_waits_is_found_once(gpu: str) -> None:
     marks = ["mask", "item", "print", "if", "copy", "nonzero"]
     assert [wait.text.partition("  # ")[2] for wait in found] == marks
     assert found[1].times == 3
+    assert repr(found).startswith("1 × line")  # not pushed in
     assert "3 × line" in repr(found) and "<pre>" in found._repr_html_()
     assert torch.cuda.get_sync_debug_mode() == 0
 

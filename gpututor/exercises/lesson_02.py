@@ -178,7 +178,7 @@ EXERCISES = (
         _check_move,
         solutions.move,
         (
-            "Ask what `batch` is: a tensor, a dict, a list or tuple, or something else?",
+            "Ask what the batch is: a tensor, a dict, a list or tuple, or something else?",
             "For a container, call move on each thing in it and build a new container.",
             "A namedtuple takes its fields one by one: type(batch)(*values). It has _fields.",
         ),

@@ -111,7 +111,7 @@ def _check_waits(answer: Any) -> str:
     ):
         raise Wrong("the same trained weights", "other weights")
     if copies.to_host > ALLOWED:
-        raise Wrong(f"at most {ALLOWED} copies to the host", f"{copies.to_host} of them")
+        raise Wrong(f"at most {ALLOWED} copies to the host", f"{copies.to_host} copies to the host")
     return f"the results are right, with {copies.to_host} copies to the host in {STEPS} steps."
 
 
