@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -126,7 +127,7 @@ def stops(values: Sequence[float], low: float, high: float) -> list[float]:
     if not 3 <= len(places) <= MOST_STOPS:
         return []
     apart = CLOSEST * math.log(high / low)
-    close = any(math.log(b / a) < apart for a, b in zip(places, places[1:], strict=False))
+    close = any(math.log(b / a) < apart for a, b in itertools.pairwise(places))
     return [] if close else places
 
 

@@ -399,7 +399,9 @@ def test_ticks_are_round_and_few(low, high, log, binary, expected):
     ],
 )
 def test_few_sizes_are_themselves_the_ticks(drawn, places, unit, expected):
-    figures.lines({"a": [(x, 1) for x in places]}, title="t", x=("size", unit), y=("a", "b"), log="x")
+    figures.lines(
+        {"a": [(x, 1) for x in places]}, title="t", x=("size", unit), y=("a", "b"), log="x"
+    )
     assert shown_ticks(drawn[-1].axes[0].xaxis) == expected
 
 

@@ -80,7 +80,9 @@ class Report:
             head = f"{finding.verdict} ({finding.confidence}): {finding.summary}"
             rows = [("Seen", _short(text)) for text in finding.evidence]
             rows += [("Do", text) for text in finding.advice]
-            parts.append(f"<li><b>{html.escape(head)}</b><table>{tables.rows_as_html(rows)}</table></li>")
+            parts.append(
+                f"<li><b>{html.escape(head)}</b><table>{tables.rows_as_html(rows)}</table></li>"
+            )
         parts.append(f"</ol><table>{tables.rows_as_html(self.rows())}</table>")
         parts.append(f"<p>{html.escape(_SIMULATED)}</p>")
         return (

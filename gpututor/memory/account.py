@@ -156,11 +156,12 @@ class Account:
 
     def _repr_html_(self) -> str:
         head, body = self._table()
+        code = 'style="padding:0;font-size:0.9em"'
         left, right = (f'style="text-align:{side};padding:2px 4px"' for side in ("left", "right"))
         head = [_SYLLABLES.get(word, word) for word in head]
         top = "".join(f"<th {left if n == 0 else right}>{c}</th>" for n, c in enumerate(head))
         rows = "".join(
-            f'<tr><td {left}><code style="padding:0;font-size:0.9em">{html.escape(line[0])}</code></td>'
+            f"<tr><td {left}><code {code}>{html.escape(line[0])}</code></td>"
             + "".join(f"<td {right}>{cell}</td>" for cell in line[1:])
             + "</tr>"
             for line in body
