@@ -328,9 +328,9 @@ EXPERIMENTS = {
         "DataParallel on two devices and one device",
         "The time of a forward and a backward pass with two devices, divided by the time with one.",
         "05_split_work",
-        f"The network of the lesson with {CHANNELS} channels, in which a sample takes one simulated "
-        f"GPU about as long as it took a real one with {RECORDED_CHANNELS}: a real H200 computes "
-        "such convolutions with TF32, and the simulator does not.",
+        f"The network of the lesson with {CHANNELS} channels, in which a sample takes one "
+        f"simulated GPU about as long as it took a real one with {RECORDED_CHANNELS}: a real H200 "
+        "computes such convolutions with TF32, and the simulator does not.",
         BATCHES,
         1,
         devices_simulated,

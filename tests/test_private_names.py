@@ -1,4 +1,4 @@
-"""docs/private_names.md lists every private name of torch that the package needs, and they exist."""
+"""Every private name of torch that the package needs is in docs/private_names.md, and exists."""
 
 from __future__ import annotations
 
