@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import inspect
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -100,6 +101,7 @@ class Explorer:
                 self.result = result
         except BaseException as error:
             self.error = error
+            _let_go(error)
             if isinstance(error, KeyboardInterrupt):
                 self._say(STOPPED)
             else:
@@ -319,6 +321,13 @@ def _range(control: Any) -> str:
     if hasattr(control, "min"):
         return f"give a number from {control.min} to {control.max}, in steps of {control.step}"
     return f"its control holds a {type(control.value).__name__}"
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Free the tensors of a run that failed: its error, which is kept, keeps its variables else."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__context__
 
 
 def _one_line(error: BaseException) -> str:
