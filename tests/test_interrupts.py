@@ -187,3 +187,30 @@ def test_finaliser_that_allocates() -> None:
         whole(memory, [*blocks, *kept])
     assert len(kept) > 50
     device.engine.stop()
+
+
+def test_backward(simulated: Machine) -> None:
+    """After a backward pass that was stopped, the next one is waited for as ever."""
+    side = torch.cuda.Stream()
+
+    def gradient(factor: float, stop: bool = False) -> float:
+        x = torch.ones(1000, device="cuda", requires_grad=True)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * factor
+        torch.cuda.current_stream().wait_stream(side)
+        y.register_hook(lambda _: torch.cuda._sleep(5_000_000))  # on the side stream too
+
+        def interrupt(_: torch.Tensor) -> None:
+            if stop:
+                raise KeyboardInterrupt
+
+        x.register_hook(interrupt)
+        y.backward(torch.ones(1000, device="cuda"))
+        assert x.grad is not None
+        return float(x.grad[-1].item())
+
+    assert gradient(5.0) == 5
+    with pytest.raises(KeyboardInterrupt):
+        gradient(6.0, stop=True)
+    assert gradient(7.0) == 7
