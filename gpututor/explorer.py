@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import html
 import inspect
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -46,14 +45,15 @@ class Explorer:
         The control of each argument.
     result : object
         What the function returned last.
-    error : BaseException or None
-        What the last run raised, or None when it ended well.
+    error : str or None
+        What the last run raised, in one line, or None when it ended well. The exception itself
+        would keep the variables of the run, and their memory.
     """
 
     def __init__(self, function: Callable[..., Any], controls: dict[str, Any]) -> None:
         self.controls = controls
         self.result: Any = None
-        self.error: BaseException | None = None
+        self.error: str | None = None
         self._function = function
         self._quiet = False
         self._view = ipywidgets.HTML()
@@ -99,13 +99,13 @@ class Explorer:
             for result in _results(self._function(**self.values)):
                 self._view.value = _as_html(result)
                 self.result = result
+        except KeyboardInterrupt:
+            self.error = STOPPED
+            self._say(STOPPED)
+            raise
         except BaseException as error:
-            self.error = error
-            _let_go(error)
-            if isinstance(error, KeyboardInterrupt):
-                self._say(STOPPED)
-            else:
-                self._say(f"⚠ {html.escape(_one_line(error))}", role="alert")
+            self.error = _one_line(error)
+            self._say(f"⚠ {html.escape(self.error)}", role="alert")
             raise
         self._say(READY)
         return self.result
@@ -321,13 +321,6 @@ def _range(control: Any) -> str:
     if hasattr(control, "min"):
         return f"give a number from {control.min} to {control.max}, in steps of {control.step}"
     return f"its control holds a {type(control.value).__name__}"
-
-
-def _let_go(error: BaseException | None) -> None:
-    """Free the tensors of a run that failed: its error, which is kept, keeps its variables else."""
-    while error is not None:
-        traceback.clear_frames(error.__traceback__)
-        error = error.__context__
 
 
 def _one_line(error: BaseException) -> str:

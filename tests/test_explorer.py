@@ -256,7 +256,7 @@ def test_an_error_is_shown_in_the_panel_and_raised(move):
             panel.set(a=5)
     assert 'role="alert"' in panel._status.value
     assert "RuntimeError: out of &lt;memory&gt;</div>" in panel._status.value
-    assert isinstance(panel.error, RuntimeError)
+    assert panel.error == "RuntimeError: out of <memory>"
     assert panel.result == "1"
     assert panel._view.value == "<pre>1</pre>", "the last result stays"
     panel.controls["a"].value = 2
@@ -283,7 +283,7 @@ def test_an_interrupt_stops_the_run_and_leaves_the_panel_working():
     panel = explore(fails_above(3, KeyboardInterrupt()), a=(1, 8))
     panel.controls["a"].value = 5  # a stop is what the learner wanted: nothing is raised
     assert text(panel) == explorer.STOPPED
-    assert isinstance(panel.error, KeyboardInterrupt)
+    assert panel.error == explorer.STOPPED
     with pytest.raises(KeyboardInterrupt):
         panel.run()  # in a cell it stops the cell
     panel.controls["a"].value = 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import linecache
 import random
@@ -16,7 +18,7 @@ from torch import nn
 
 from gpututor import Machine
 from gpututor.simulator import runtime
-from gpututor.simulator.device import Device
+from gpututor.simulator.device import Device, Task
 from gpututor.simulator.engine import Engine
 from gpututor.simulator.profiles import PROFILES
 
@@ -152,6 +154,37 @@ def test_training(simulated: Machine) -> None:
     whole_of = [*held.values(), *device.workspaces.blocks()]
     whole(device.memory, whole_of)
     assert torch.isfinite(net(x)).all()
+
+
+def test_waiting() -> None:
+    """Interrupt anywhere in the wait for the simulator's thread, also in Python's own part of it.
+
+    A wait that holds the lock there would leave it held, or open it for another.
+    """
+    chance = random.Random(0)
+    device = Device(0, PROFILES["T4"], 256 * MIB, Engine())
+    engine = device.engine
+    done: list[int] = []
+
+    def work() -> None:
+        for number in range(3):
+            task = Task(device, "task", functools.partial(done.append, number))
+            device.launch(device.default, 1e-4, task, copies=True)
+        device.synchronize()
+
+    count = 0
+    for _ in range(100):
+        if chance.random() < 0.1:
+            engine.stop()
+            device.engine = engine = Engine()  # the first launch begins the thread
+        with contextlib.suppress(RuntimeError):  # of Python's own locks, where a thread begins
+            count += interrupted(("engine.py", "threading.py"), chance.randint(1, 150), work)
+        device.synchronize()
+        done.clear()
+        work()
+        assert done == [0, 1, 2]
+    assert count > 40
+    engine.stop()
 
 
 def test_finaliser_that_allocates() -> None:
