@@ -17,6 +17,7 @@ from IPython.display import display
 from matplotlib.figure import Figure
 from traitlets import TraitError
 
+from .arguments import shown
 from .picture import Picture
 
 READY = "Ready: move a control to run it again."
@@ -152,7 +153,7 @@ class Explorer:
         except Exception:  # traitlets has its own class of error for each of its types
             fits = False
         if not fits:
-            raise ValueError(f"{name} cannot be {value!r}: {_range(control)}")
+            raise ValueError(f"{name} cannot be {shown(value)}: {_range(control)}")
 
     def _changed(self, _: Any) -> None:
         # What the function raises goes on to whoever moved the control: to a test, or into the
@@ -209,7 +210,7 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     """
     name = getattr(function, "__name__", type(function).__name__)
     if not callable(function):
-        raise TypeError(f"explore needs a function to call, not {function!r:.60}")
+        raise TypeError(f"explore needs a function to call, not {shown(function)}")
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"explore cannot await: make {name} a plain function, with def alone")
     if not controls:
@@ -264,15 +265,15 @@ def _control(name: str, abbreviation: Any, default: Any) -> Any:
         control = ipywidgets.interactive.widget_from_abbrev(abbreviation, default)
     except Exception as error:  # traitlets has its own class of error for each of its types
         raise ValueError(
-            f"no control can be made for {name} of {abbreviation!r}: {error}"
+            f"no control can be made for {name} of {shown(abbreviation)}: {error}"
         ) from None
     if control is None:
         raise ValueError(
-            f"no control for {name} can be made of {abbreviation!r}: "
+            f"no control for {name} can be made of {shown(abbreviation)}: "
             "give (low, high), a list, a dictionary, True or False, a number, a text, or a widget"
         )
     if not getattr(control, "options", True):
-        raise ValueError(f"no control can be made for {name} of {abbreviation!r}: it is empty")
+        raise ValueError(f"no control can be made for {name} of {shown(abbreviation)}: it is empty")
     if isinstance(control, ipywidgets.Text):
         control.continuous_update = False  # run when the text is done, not at every letter
     return control

@@ -6,12 +6,9 @@ that the work takes by itself.
 
 from __future__ import annotations
 
-import _thread
 import gc
 import os
 import random
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +19,7 @@ from typing import Any
 import panels
 import pytest
 import torch
+from signals import stopped
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -33,41 +31,6 @@ from gpututor.simulator import profiles
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="it stops simulated GPUs")
 POINTS = 10
 PATIENCE = 60  # seconds after which a thread counts as stuck
-
-
-def hit() -> None:
-    """Send the main thread what the kernel sends it."""
-    if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-    else:
-        _thread.interrupt_main()
-
-
-def stopped(work: Callable[[], Any], after: float) -> bool:
-    """Run work, and interrupt it after so many seconds; tell whether it came to that."""
-    lost: list[Any] = []  # Python lets no exception out of a finaliser: a learner stops once more
-
-    def unraisable(error: Any) -> None:
-        if not isinstance(error.exc_value, KeyboardInterrupt):
-            lost.append(error.exc_value)
-
-    hook, sys.unraisablehook = sys.unraisablehook, unraisable
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(after, hit)
-    try:
-        timer.start()
-        work()
-        timer.cancel()
-        timer.join()
-        time.sleep(0)  # a signal that came late is heard here
-    except KeyboardInterrupt:
-        timer.join()
-        return True
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        sys.unraisablehook = hook
-        assert not lost
-    return False
 
 
 def state() -> dict[str, Any]:
