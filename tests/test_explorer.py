@@ -1,11 +1,14 @@
 """The live panel: its controls, what it shows, and what it says when a run goes wrong."""
 
 import functools
+import gc
 import html
 import re
+import weakref
 
 import ipywidgets
 import pytest
+import torch
 from matplotlib.figure import Figure
 
 import gpututor
@@ -263,6 +266,25 @@ def test_an_error_is_shown_in_the_panel_and_raised(move):
     assert panel.error is None
     assert text(panel) == explorer.READY
     assert 'role="status"' in panel._status.value
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_a_run_that_failed_keeps_nothing(error):
+    alive = []
+
+    def experiment(a=1):
+        tensor = torch.zeros(a)
+        alive.append(weakref.ref(tensor))
+        if a > 3:
+            raise error
+        return "x"
+
+    panel = explore(experiment, a=(1, 8))
+    with pytest.raises(error):
+        panel.set(a=5)
+    gc.collect()
+    assert panel.error
+    assert [reference() for reference in alive] == [None, None]
 
 
 def test_an_error_without_words_is_named():

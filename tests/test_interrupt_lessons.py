@@ -30,14 +30,12 @@ from gpututor.simulator import profiles
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="it stops simulated GPUs")
 POINTS = 10
-PATIENCE = 60  # seconds after which a thread counts as stuck
+LONGEST = 1.5  # seconds: what takes longer does the same again and again
+PATIENCE = 60  # seconds after which a thread or a process counts as stuck
 
 
 def state() -> dict[str, Any]:
     """Return what a cell must leave as it was."""
-    torch.cuda.synchronize()
-    gc.collect()
-    torch._C._cuda_clearCublasWorkspaces()
     devices = range(torch.cuda.device_count())
     return {
         "modes": torch.overrides._get_current_function_mode_stack(),
@@ -48,9 +46,14 @@ def state() -> dict[str, Any]:
         "autocast": torch.is_autocast_enabled("cuda"),
         "waits reported": torch.cuda.get_sync_debug_mode(),
         "limit": [torch.cuda.get_per_process_memory_fraction(index) for index in devices],
-        "bytes": [torch.cuda.memory_allocated(index) for index in devices],
-        "processes": processes(),
     }
+
+
+def held() -> list[int]:
+    """Return the bytes that tensors hold on each device, the libraries' workspaces left out."""
+    gc.collect()
+    torch._C._cuda_clearCublasWorkspaces()
+    return [torch.cuda.memory_allocated(index) for index in range(torch.cuda.device_count())]
 
 
 def processes() -> set[str]:
@@ -95,22 +98,23 @@ def check(work: Callable[[], Any], points: int, name: str) -> None:
     work()  # loads what is loaded once
     start = time.perf_counter()
     work()
-    takes = time.perf_counter() - start
+    takes = min(LONGEST, time.perf_counter() - start)
     works()
-    before, threads = state(), set(threading.enumerate())
+    before, most, threads = state(), held(), set(threading.enumerate())
     count = 0
     for _ in range(points):
         count += stopped(work, takes * chance.random())
         for thread in set(threading.enumerate()) - threads:
             thread.join(PATIENCE)
             assert not thread.is_alive(), f"still running: {thread}"
+        end = time.perf_counter() + PATIENCE
+        while processes() and time.perf_counter() < end:
+            time.sleep(0.01)  # what was ended may take a moment to be gone
+        assert not processes()
         works()
-        now = state()
-        held, holds = before.pop("bytes"), now.pop("bytes")
-        assert now == before
-        assert all(a <= b for a, b in zip(holds, held, strict=True)), f"{holds}, {held} before"
-        before["bytes"] = held
-    assert takes < 0.05 or count >= points // 3, f"only {count} of {points} were stopped"
+        assert state() == before
+        assert all(now <= then for now, then in zip(held(), most, strict=True)), (held(), most)
+    assert count or takes < 0.05, "it was never stopped"
 
 
 @pytest.fixture(autouse=True)
@@ -126,7 +130,7 @@ def marked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start two simulated devices, which are ten times as fast as a lesson's."""
+    """Start two simulated devices, ten times as fast as a lesson's: the work is the same."""
     fast = replace(profiles.PROFILES["T4"], slowdown=5)
     monkeypatch.setattr(profiles, "PROFILES", {"T4": fast})
     monkeypatch.setenv("GPUTUTOR_SIMULATE", "T4")
@@ -139,7 +143,7 @@ def stop_panel(panel: panels.Panel, points: int) -> None:
     controls = shown.controls.copy()
     check(shown.run, points, panel.name)
     assert shown.error in (None, STOPPED)
-    assert shown.run() is shown.result is not None
+    assert shown.set(**shown.values) is shown.result is not None
     assert shown.error is None and shown.controls == controls
     assert READY in shown._status.value and shown._view.value
 
@@ -253,6 +257,9 @@ def test_works(started: None, tmp_path: Path, name: str) -> None:
     stop_work(name, tmp_path, POINTS)
 
 
+# Python's subprocess drops its handle of a child that it has just ended; the children are looked
+# at above, by their mark.
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_other_processes(started: None, tmp_path: Path, name: str) -> None:
