@@ -97,6 +97,10 @@ class Explorer:
         self.error = None
         self._say(_RUNNING)
         try:
+            for name, control in self.controls.items():
+                # Code that sets a slider of ipywidgets to None gets an error, and None in it.
+                if control.value is None and None not in _options(control, [None]):
+                    raise ValueError(f"{name} cannot be None: {_range(control)}")
             for result in _results(self._function(**self.values)):
                 self._view.value = _as_html(result)
                 self.result = result
@@ -312,9 +316,15 @@ def _as_html(result: Any) -> str:
     return f"<pre>{html.escape(str(result))}</pre>"
 
 
+def _options(control: Any, otherwise: list[Any]) -> list[Any]:
+    """Return what there is to choose from, where a control offers a choice."""
+    options = getattr(control, "options", otherwise)
+    return [option[1] if isinstance(option, tuple) else option for option in options]
+
+
 def _range(control: Any) -> str:
-    if hasattr(control, "options"):
-        options = [o[1] if isinstance(o, tuple) else o for o in control.options]
+    options = _options(control, [])
+    if options:
         return f"choose one of {', '.join(map(repr, options))}"
     if hasattr(control, "base"):
         low, high = (control.base**power for power in (control.min, control.max))
