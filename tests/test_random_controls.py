@@ -227,8 +227,8 @@ def test_any_value(fast: None, panel: panels.Panel) -> None:
     chance = random.Random(panel.name)
     explorer = built(panel)
     throw(explorer, -(-10_000 // len(panels.every())), chance)
-    run_random(explorer, 50, 2.5, chance)
-    give(explorer, 2.0, chance)
+    run_random(explorer, 50, 2.0, chance)
+    give(explorer, 1.5, chance)
 
 
 FEW = ("01-visible", "03-waiting", "04-loop_tracks", "06-rounding", "06-by_hand", "07-switches")
