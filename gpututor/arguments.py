@@ -8,11 +8,20 @@ from typing import Any
 import torch
 
 
+def shown(value: Any) -> str:
+    """Return any value as a message shows it: one line of at most 60 characters."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # a tensor of a GPU that has failed cannot say what it is
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 def work(function: Any) -> None:
     """Raise TypeError unless `function` can be called."""
     if not callable(function):
         raise TypeError(
-            f"give a function that launches work, such as lambda: a @ b, not {function!r:.60}"
+            f"give a function that launches work, such as lambda: a @ b, not {shown(function)}"
         )
 
 
@@ -33,7 +42,7 @@ def device_index(device: Any) -> int:
             raise TypeError
         index = operator.index(device)
     except TypeError:
-        raise TypeError(f"device must be a GPU's index, such as 0, not {device!r:.60}") from None
+        raise TypeError(f"device must be a GPU's index, such as 0, not {shown(device)}") from None
     count = torch.cuda.device_count()
     if not 0 <= index < count:
         raise ValueError(f"there is no GPU {index!s:.20}: give an index from 0 to {count - 1}")

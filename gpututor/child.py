@@ -113,9 +113,10 @@ def run(
         When the process ended before it could report.
     """
     from . import machine  # not above: the child needs no torch until its program imports it
+    from .arguments import shown
 
     if not isinstance(program, str):
-        raise TypeError(f"give the source of a program as a string, not {program!r:.60}")
+        raise TypeError(f"give the source of a program as a string, not {shown(program)}")
     ast.parse(program, _NAME)
     package = str(Path(__file__).parents[1])
     variables = {**os.environ, **machine.environment(), **(environment or {})}
@@ -167,11 +168,12 @@ def tracks(outcomes: Mapping[str, Outcome], first: int = 1) -> Timeline:
         A span for each statement, and a mark where one raised.
     """
     from . import machine  # not above: the child needs neither
+    from .arguments import shown
     from .gantt import Mark, Span
     from .timeline import Timeline
 
     if not isinstance(outcomes, Mapping):
-        raise TypeError(f"give outcomes by the name of their track, not {outcomes!r:.60}")
+        raise TypeError(f"give outcomes by the name of their track, not {shown(outcomes)}")
     spans, marks = [], []
     for track, outcome in outcomes.items():
         steps = [step for step in outcome.steps if step.line >= first]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import ipywidgets
 
 from . import doctor, figures, tables
+from .arguments import shown
 from .doctor.finding import VERDICTS
 from .explorer import choice
 from .picture import Picture
@@ -104,7 +105,7 @@ def visit(machine: str, verdict: str = LOOK) -> Visit:
     """
     found = _find(machine)
     if verdict not in (LOOK, *VERDICTS):
-        raise ValueError(f"{verdict!r} is no verdict: give one of {', '.join(VERDICTS)}")
+        raise ValueError(f"{shown(verdict)} is no verdict: give one of {', '.join(VERDICTS)}")
     if verdict == LOOK:
         return Visit(found, None)
     _first.setdefault(machine, verdict)
@@ -161,5 +162,5 @@ def score(machines: Sequence[str] | None = None) -> Picture:
 def _find(name: str) -> doctor.Recorded:
     known = doctor.machines()
     if name not in known:
-        raise ValueError(f"there is no machine {name!r}; there is {', '.join(known)}")
+        raise ValueError(f"there is no machine {shown(name)}; there is {', '.join(known)}")
     return known[name]

@@ -17,6 +17,7 @@ from IPython.display import display
 from matplotlib.figure import Figure
 from traitlets import TraitError
 
+from .arguments import shown
 from .picture import Picture
 
 READY = "Ready: move a control to run it again."
@@ -50,14 +51,15 @@ class Explorer:
         The control of each argument.
     result : object
         What the function returned last.
-    error : BaseException or None
-        What the last run raised, or None when it ended well.
+    error : str or None
+        What the last run raised, in one line, or None when it ended well. The exception itself
+        would keep the variables of the run, and their memory.
     """
 
     def __init__(self, function: Callable[..., Any], controls: dict[str, Any]) -> None:
         self.controls = controls
         self.result: Any = None
-        self.error: BaseException | None = None
+        self.error: str | None = None
         self._function = function
         self._quiet = False
         self._view = ipywidgets.HTML()
@@ -101,15 +103,20 @@ class Explorer:
         self.error = None
         self._say(_RUNNING)
         try:
+            for name, control in self.controls.items():
+                # Code that sets a slider of ipywidgets to None gets an error, and None in it.
+                if control.value is None and None not in _options(control, [None]):
+                    raise ValueError(f"{name} cannot be None: {_range(control)}")
             for result in _results(self._function(**self.values)):
                 self._view.value = _as_html(result)
                 self.result = result
+        except KeyboardInterrupt:
+            self.error = STOPPED
+            self._say(STOPPED)
+            raise
         except BaseException as error:
-            self.error = error
-            if isinstance(error, KeyboardInterrupt):
-                self._say(STOPPED)
-            else:
-                self._say(f"⚠ {html.escape(_one_line(error))}", role="alert")
+            self.error = _one_line(error)
+            self._say(f"⚠ {html.escape(self.error)}", role="alert")
             raise
         self._say(READY)
         return self.result
@@ -156,7 +163,7 @@ class Explorer:
         except Exception:  # traitlets has its own class of error for each of its types
             fits = False
         if not fits:
-            raise ValueError(f"{name} cannot be {value!r}: {_range(control)}")
+            raise ValueError(f"{name} cannot be {shown(value)}: {_range(control)}")
 
     def _changed(self, _: Any) -> None:
         # What the function raises goes on to whoever moved the control: to a test, or into the
@@ -213,7 +220,7 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
     """
     name = getattr(function, "__name__", type(function).__name__)
     if not callable(function):
-        raise TypeError(f"explore needs a function to call, not {function!r:.60}")
+        raise TypeError(f"explore needs a function to call, not {shown(function)}")
     if inspect.iscoroutinefunction(function):
         raise TypeError(f"explore cannot await: make {name} a plain function, with def alone")
     if not controls:
@@ -278,15 +285,15 @@ def _control(name: str, abbreviation: Any, default: Any) -> Any:
         control = ipywidgets.interactive.widget_from_abbrev(abbreviation, default)
     except Exception as error:  # traitlets has its own class of error for each of its types
         raise ValueError(
-            f"no control can be made for {name} of {abbreviation!r}: {error}"
+            f"no control can be made for {name} of {shown(abbreviation)}: {error}"
         ) from None
     if control is None:
         raise ValueError(
-            f"no control for {name} can be made of {abbreviation!r}: "
+            f"no control for {name} can be made of {shown(abbreviation)}: "
             "give (low, high), a list, a dictionary, True or False, a number, a text, or a widget"
         )
     if not getattr(control, "options", True):
-        raise ValueError(f"no control can be made for {name} of {abbreviation!r}: it is empty")
+        raise ValueError(f"no control can be made for {name} of {shown(abbreviation)}: it is empty")
     if isinstance(control, ipywidgets.Text):
         control.continuous_update = False  # run when the text is done, not at every letter
     return control
@@ -325,9 +332,15 @@ def _as_html(result: Any) -> str:
     return f"<pre>{html.escape(str(result))}</pre>"
 
 
+def _options(control: Any, otherwise: list[Any]) -> list[Any]:
+    """Return what there is to choose from, where a control offers a choice."""
+    options = getattr(control, "options", otherwise)
+    return [option[1] if isinstance(option, tuple) else option for option in options]
+
+
 def _range(control: Any) -> str:
-    if hasattr(control, "options"):
-        options = [o[1] if isinstance(o, tuple) else o for o in control.options]
+    options = _options(control, [])
+    if options:
         return f"choose one of {', '.join(map(repr, options))}"
     if hasattr(control, "base"):
         low, high = (control.base**power for power in (control.min, control.max))

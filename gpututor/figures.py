@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
 
 from . import machine, prediction, scale
+from .arguments import shown
 from .picture import Picture, show
 from .recorded import Recording
 from .scale import amount, number
@@ -92,7 +93,7 @@ def lines(
         or a logarithmic axis meets a number that is not positive. One line says which.
     """
     if log not in ("", "x", "y", "xy"):
-        raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
+        raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {shown(log)}")
     _check_axes(x=x, y=y)
     new = {name: _points(name, points) for name, points in _items(series, "series")}
     old = {} if recorded is None else recorded.series
@@ -230,7 +231,7 @@ def figure_of(title: str, height: float = 3.6, left: float = 0.1) -> tuple[Figur
         When the title is empty, or too long for one line.
     """
     if not isinstance(title, str) or not 0 < len(title) <= TITLE:
-        raise ValueError(f"title must be a text of 1 to {TITLE} characters, not {title!r}")
+        raise ValueError(f"title must be a text of 1 to {TITLE} characters, not {shown(title)}")
     figure = Figure(figsize=(7, height), facecolor=PAPER)
     axes = figure.add_axes((left, 0.82 / height, 0.97 - left, 1 - 1.22 / height))
     axes.set_facecolor(PAPER)
@@ -278,7 +279,7 @@ def finish(
 
 def _items(given: Any, what: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(given, Mapping):
-        raise TypeError(f"{what} must be a dictionary from names to numbers, not {given!r:.60}")
+        raise TypeError(f"{what} must be a dictionary from names to numbers, not {shown(given)}")
     return [(str(name), value) for name, value in given.items()]
 
 
@@ -296,7 +297,9 @@ def _points(name: str, points: Any) -> list[tuple[float, float]]:
         try:
             across, up = point
         except (TypeError, ValueError):
-            raise TypeError(f"point {index} of {name!r} is {point!r}, not a pair (x, y)") from None
+            raise TypeError(
+                f"point {index} of {name!r} is {shown(point)}, not a pair (x, y)"
+            ) from None
         place = f"point {index} of {name!r}"
         found.append((scale.finite(across, f"x of {place}"), scale.finite(up, f"y of {place}")))
     return found
@@ -307,7 +310,8 @@ def _check_axes(**axes: Any) -> None:
         texts = isinstance(pair, tuple) and len(pair) == 2
         if not texts or not all(isinstance(text, str) and text.strip() for text in pair):
             raise ValueError(
-                f"{name} must be a quantity and its unit, such as ('size', 'bytes'), not {pair!r}"
+                f"{name} must be a quantity and its unit, such as ('size', 'bytes'), "
+                f"not {shown(pair)}"
             )
 
 

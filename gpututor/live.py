@@ -16,6 +16,7 @@ from IPython.display import DisplayHandle, display
 from matplotlib.figure import Figure
 
 from . import figures, machine
+from .arguments import shown
 
 EVERY = 0.3  # seconds between two drawings; one takes about a tenth of that
 MOST = 4
@@ -163,7 +164,7 @@ def board(total: int, **units: str) -> Board:
         When `total` is no whole number from 1 on, or the curves are none or too many.
     """
     if isinstance(total, bool) or not isinstance(total, int):
-        raise TypeError(f"total must be a whole number of steps, not {total!r}")
+        raise TypeError(f"total must be a whole number of steps, not {shown(total)}")
     if total < 1:
         raise ValueError(f"total must be 1 or more, not {total}")
     if not 1 <= len(units) <= MOST:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from . import nvml, tables
+from .arguments import shown
 from .simulator import install, profiles
 
 VARIABLE = "GPUTUTOR_SIMULATE"
@@ -106,7 +107,7 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
     """
     global _running, _wish
     if isinstance(gpus, bool) or not isinstance(gpus, int):
-        raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {gpus!r}")
+        raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {shown(gpus)}")
     if not 1 <= gpus <= MOST_GPUS:
         raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus}")
     wish = simulate if simulate is not None else os.environ.get(VARIABLE) or None

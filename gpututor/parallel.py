@@ -24,6 +24,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from . import figures, machine
+from .arguments import shown
 from .figures import Picture
 from .scale import amount, number
 
@@ -141,7 +142,7 @@ def watch(module: nn.Module) -> Iterator[Seen]:
     waits for every device at the beginning and at the end.
     """
     if not isinstance(module, nn.Module):
-        raise TypeError(f"watch needs the module that is called in the block, not {module!r}")
+        raise TypeError(f"watch needs the module that is called in the block, not {shown(module)}")
     inner = module.module if isinstance(module, nn.DataParallel) else module
     seen = Seen()
     begun: dict[int, list[tuple[int, torch.cuda.Event]]] = {}  # by thread: replicas have their own
@@ -219,7 +220,7 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
         When the limit was over.
     """
     if not isinstance(script, (str, Path)):
-        raise TypeError(f"give the path of a file, not {script!r:.60}")
+        raise TypeError(f"give the path of a file, not {shown(script)}")
     if not Path(script).is_file():
         raise FileNotFoundError(f"there is no file {script}: write it first")
     command = [

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import html
 import io
+import signal
 import struct
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image  # matplotlib needs it, and brings it
+
+from .arguments import shown
 
 
 class Picture:
@@ -75,12 +81,13 @@ def show(figure: Figure, alt: str, dpi: int = 100) -> Picture:
         When `figure` is no figure, or `alt` no text or empty.
     """
     if not isinstance(figure, Figure):
-        raise TypeError(f"show needs a matplotlib Figure, not {figure!r}")
+        raise TypeError(f"show needs a matplotlib Figure, not {shown(figure)}")
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in words what the figure shows")
     figure.set_dpi(dpi)
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with _interrupts_wait():
+        canvas.draw()
     pixels = canvas.buffer_rgba()
     image = Image.frombuffer("RGBA", canvas.get_width_height(), pixels, "raw", "RGBA", 0, 1)
     # A figure has few colours: a palette makes a file of a third of the size in half the time.
@@ -90,3 +97,24 @@ def show(figure: Figure, alt: str, dpi: int = 100) -> Picture:
     file = io.BytesIO()
     palette.save(file, "PNG")
     return Picture(file.getvalue(), alt)
+
+
+@contextlib.contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let an interrupt wait until the block is over; for a block of some milliseconds.
+
+    Matplotlib's C++ asks Python for a number here and there. An interrupt that falls into that
+    becomes "Invalid bounding box" (matplotlib 3.10, in one of a hundred drawings stopped).
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield  # no interrupt can come here
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *what: came.append(what))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        handler(*came[0])

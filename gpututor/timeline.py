@@ -19,6 +19,7 @@ import torch
 from matplotlib.figure import Figure
 
 from . import figures, gantt, machine
+from .arguments import shown
 from .gantt import Mark, Span
 
 KINDS = ("kernel", "copy in", "copy out")
@@ -217,7 +218,7 @@ class Recorder(Timeline):
         if kind is None:
             kind = next((kind for kind in KINDS if name.startswith(kind)), "kernel")
         if kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {shown(kind)}")
         with torch.cuda.stream(stream):
             current = torch.cuda.current_stream()
             track = self._track(current)
@@ -356,7 +357,7 @@ def from_profiler(profile: torch.profiler.profile) -> Timeline:
         When the profile has no work of a GPU in it.
     """
     if not hasattr(profile, "events"):
-        raise TypeError(f"give a profile of torch.profiler.profile, not {profile!r:.60}")
+        raise TypeError(f"give a profile of torch.profiler.profile, not {shown(profile)}")
     spans = []
     for event in profile.events() or ():
         start, end = event.time_range.start / 1e6, event.time_range.end / 1e6

@@ -291,7 +291,7 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
 def duration(seconds: float) -> str:
     """Write seconds in the unit that fits: ``"3.14 µs"``, ``"21.5 ms"``, ``"1.2 s"``."""
     if not isinstance(seconds, (int, float)):
-        raise TypeError(f"give seconds as a number, not {seconds!r:.60}")
+        raise TypeError(f"give seconds as a number, not {arguments.shown(seconds)}")
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if abs(seconds) >= size:
             return f"{figures.number(seconds / size)} {unit}"

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from gpututor import Machine
 from gpututor.simulator.errors import NotSimulatedError
 
 pytestmark = pytest.mark.usefixtures("simulated")
@@ -273,3 +274,22 @@ def test_the_process_ends_with_work_pending() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert time.perf_counter() - start < 30
+
+
+@pytest.mark.parametrize(
+    ("cycles", "error", "message"),
+    [
+        (10**27, ValueError, "Overflow"),
+        (1.5, RuntimeError, "expected 'int'"),
+        (True, RuntimeError, "expected 'int'"),
+        ("many", RuntimeError, "expected 'int'"),
+    ],
+)
+def test_a_sleep_takes_what_cuda_takes(
+    simulated: Machine, cycles: object, error: type[Exception], message: str
+) -> None:
+    """Beyond 64 bits the simulated clock would stand still after it, and the host hang."""
+    with pytest.raises(error, match=message):
+        torch.cuda._sleep(cycles)  # type: ignore[arg-type]
+    torch.cuda._sleep(1000)
+    assert torch.ones(3, device="cuda").sum().item() == 3

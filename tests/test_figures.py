@@ -5,11 +5,13 @@ import itertools
 import json
 import math
 import re
+import signal
 import statistics
 import time
 import warnings
 
 import pytest
+from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -430,3 +432,24 @@ def test_amounts_of_bytes(value, text):
 
 def test_the_diagram_is_a_picture():
     assert re.search("Left, the host: .* Right, the device: ", diagrams.host_and_device().alt)
+
+
+def test_an_interrupt_waits_until_the_figure_is_drawn():
+    """Matplotlib's C++ would swallow it, and fail with "Invalid bounding box"."""
+    drawn = []
+
+    class Interrupted(Artist):
+        def draw(self, renderer):
+            signal.raise_signal(signal.SIGINT)
+            drawn.append(True)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        figure = Figure(figsize=(1, 1))
+        figure.add_artist(Interrupted())
+        with pytest.raises(KeyboardInterrupt):
+            figures.show(figure, "words")
+        assert drawn
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import linecache
 import random
@@ -16,7 +18,7 @@ from torch import nn
 
 from gpututor import Machine
 from gpututor.simulator import runtime
-from gpututor.simulator.device import Device
+from gpututor.simulator.device import Device, Task
 from gpututor.simulator.engine import Engine
 from gpututor.simulator.profiles import PROFILES
 
@@ -154,6 +156,37 @@ def test_training(simulated: Machine) -> None:
     assert torch.isfinite(net(x)).all()
 
 
+def test_waiting() -> None:
+    """Interrupt anywhere in the wait for the simulator's thread, also in Python's own part of it.
+
+    A wait that holds the lock there would leave it held, or open it for another.
+    """
+    chance = random.Random(0)
+    device = Device(0, PROFILES["T4"], 256 * MIB, Engine())
+    engine = device.engine
+    done: list[int] = []
+
+    def work() -> None:
+        for number in range(3):
+            task = Task(device, "task", functools.partial(done.append, number))
+            device.launch(device.default, 1e-4, task, copies=True)
+        device.synchronize()
+
+    count = 0
+    for _ in range(100):
+        if chance.random() < 0.1:
+            engine.stop()
+            device.engine = engine = Engine()  # the first launch begins the thread
+        with contextlib.suppress(RuntimeError):  # of Python's own locks, where a thread begins
+            count += interrupted(("engine.py", "threading.py"), chance.randint(1, 150), work)
+        device.synchronize()
+        done.clear()
+        work()
+        assert done == [0, 1, 2]
+    assert count > 40
+    engine.stop()
+
+
 def test_finaliser_that_allocates() -> None:
     """Python may run a finaliser inside a change, and that may make and free blocks itself."""
     device = Device(0, PROFILES["T4"], 256 * MIB, Engine())
@@ -187,3 +220,30 @@ def test_finaliser_that_allocates() -> None:
         whole(memory, [*blocks, *kept])
     assert len(kept) > 50
     device.engine.stop()
+
+
+def test_backward(simulated: Machine) -> None:
+    """After a backward pass that was stopped, the next one is waited for as ever."""
+    side = torch.cuda.Stream()
+
+    def gradient(factor: float, stop: bool = False) -> float:
+        x = torch.ones(1000, device="cuda", requires_grad=True)
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            y = x * factor
+        torch.cuda.current_stream().wait_stream(side)
+        y.register_hook(lambda _: torch.cuda._sleep(5_000_000))  # on the side stream too
+
+        def interrupt(_: torch.Tensor) -> None:
+            if stop:
+                raise KeyboardInterrupt
+
+        x.register_hook(interrupt)
+        y.backward(torch.ones(1000, device="cuda"))
+        assert x.grad is not None
+        return float(x.grad[-1].item())
+
+    assert gradient(5.0) == 5
+    with pytest.raises(KeyboardInterrupt):
+        gradient(6.0, stop=True)
+    assert gradient(7.0) == 7

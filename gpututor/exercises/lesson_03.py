@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .. import timeline, transfer
+from ..arguments import shown
 from ..picture import Picture
 from . import Exercise, Wrong
 from .solutions import lesson_03 as solutions
@@ -65,7 +66,7 @@ def _check_race(answer: Any) -> str:
         if found is None:
             raise NotImplementedError
         if not isinstance(found, torch.Tensor) or found.shape != x.shape:
-            raise Wrong("a tensor like x", f"{found!r:.60}")
+            raise Wrong("a tensor like x", shown(found))
         if (left.calls, right.calls) != (1, 1):
             raise Wrong(
                 "left and right to be called once each", f"{left.calls} and {right.calls} calls"
@@ -112,7 +113,7 @@ class _Work:
 
     def __call__(self, values: torch.Tensor) -> None:
         if not (isinstance(values, torch.Tensor) and values.is_cuda):
-            where = f"on {values.device}" if isinstance(values, torch.Tensor) else f"{values!r:.60}"
+            where = f"on {values.device}" if isinstance(values, torch.Tensor) else shown(values)
             raise Wrong("work(values) with a tensor on the GPU", where)
         for _ in range(self.kernels):
             values.neg_()
@@ -187,7 +188,7 @@ def mystery(case: str = "A") -> Picture:
         When there is no such case.
     """
     if case not in _CASES:
-        raise ValueError(f"case must be one of {', '.join(_CASES)}, not {case!r}")
+        raise ValueError(f"case must be one of {', '.join(_CASES)}, not {shown(case)}")
     size = transfer.sizes()[-1] // 8  # numbers; two tensors of it are on the device
     x, y = (torch.ones(size, device="cuda") for _ in range(2))
     host = torch.ones(size, pin_memory=True)
@@ -223,7 +224,7 @@ def _check_explain(answer: Any) -> str:
     if found is None:
         raise NotImplementedError
     if not isinstance(found, dict) or not all(isinstance(v, str) for v in found.values()):
-        raise Wrong('a dictionary such as {"A": "one stream", ...}', f"{found!r:.60}")
+        raise Wrong('a dictionary such as {"A": "one stream", ...}', shown(found))
     if missing := [case for case in _CASES if case not in found]:
         raise Wrong("a cause for A, B, C and D", f"none for {' and '.join(missing)}")
     for case, cause in _CASES.items():

@@ -209,7 +209,7 @@ def account(
     """
     code = getattr(step, "__code__", None)
     if code is None:
-        raise TypeError(f"account needs a function written in Python, not {step!r:.60}")
+        raise TypeError(f"account needs a function written in Python, not {arguments.shown(step)}")
     number = arguments.device_index(device)
     recorder = _Recorder(code, model, optimizer, number)
     result = recorder.run(step, args)

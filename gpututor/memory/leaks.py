@@ -100,7 +100,7 @@ def holders(tensor: torch.Tensor) -> list[str]:
         When it is no tensor.
     """
     if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"holders needs a tensor, not {tensor!r:.60}")
+        raise TypeError(f"holders needs a tensor, not {arguments.shown(tensor)}")
     place, beside = tensors.address(tensor), tensors.on(tensor.device)
     names = referrers.names([[other for other in beside if tensors.address(other) == place]])[0]
     names += graphs.holders({place}, beside).get(place, [])

@@ -35,7 +35,7 @@ def limit(nbytes: int, device: int | None = None) -> Iterator[None]:
         When `nbytes` is below 1, or is more than the driver has free.
     """
     if not isinstance(nbytes, (int, float)):
-        raise TypeError(f"give a limit as a number of bytes, not {nbytes!r:.60}")
+        raise TypeError(f"give a limit as a number of bytes, not {arguments.shown(nbytes)}")
     number = arguments.device_index(device)
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(number)

@@ -6,6 +6,7 @@ that its checks, its messages and its habits (lazy initialisation, for one) are 
 
 from __future__ import annotations
 
+import numbers
 import sys
 import types
 from collections.abc import Callable
@@ -155,7 +156,11 @@ def _bind_devices(simulation: Simulation, bind: Bind) -> None:
     bind("_accelerator_getAccelerator")(lambda: torch.device("cuda"))
 
     @bind("_cuda_sleep")
-    def sleep(cycles: int) -> None:
+    def sleep(cycles: Any) -> None:
+        if isinstance(cycles, bool) or not isinstance(cycles, numbers.Integral):
+            raise RuntimeError("torch.cuda._sleep(): expected 'int'")
+        if not -(2**63) <= cycles < 2**63:  # type: ignore[operator]
+            raise ValueError("Overflow when unpacking long long")
         device = simulation.device()
         device.sleep(simulation.launch_stream(device), int(cycles))
 

@@ -79,8 +79,9 @@ class Engine:
         self._order = itertools.count()
         self._lock = threading.Lock()
         self._wake = threading.Condition(self._lock)  # the thread waits here for work
-        self._done = threading.Condition(self._lock)  # the host waits here for results
-        self._waiters = 0
+        #: The host waits here for results: locks that the thread opens. An interrupt of the host
+        #: falls into such a wait, so it must not hold `_lock` there, as a condition would.
+        self._bells: list[threading.Lock] = []
         self._sleeping_until: float | None = None
         self._running: float | None = None
         self._stopped = False
@@ -192,13 +193,13 @@ class Engine:
                 )
                 if busy:
                     self._check_thread()
-                    self._waiters += 1
-                    try:
-                        self._done.wait(_PATIENCE)
-                    finally:
-                        self._waiters -= 1
-                    continue
+                    bell = threading.Lock()
+                    bell.acquire()
+                    self._bells.append(bell)
                 remaining = when + self._lag - time.perf_counter()
+            if busy:
+                bell.acquire(timeout=_PATIENCE)
+                continue
             if remaining <= 0:
                 break
             time.sleep(min(remaining, _PATIENCE))
@@ -214,18 +215,33 @@ class Engine:
 
     # -- the thread's side -------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="simulated-gpu", daemon=True)
-        self._thread.start()
-
     def _check_thread(self) -> None:
         if self._error is not None:
             self.told = True
             raise RuntimeError(f"the simulator's own thread failed: {self._error!r}")
-        if self._thread is None or not self._thread.is_alive():
+        if self._thread is None:
+            self._begin()
+        elif self._stopped:
             raise RuntimeError("the simulated GPU was stopped while work was pending")
 
+    def lose_thread(self) -> None:
+        """Stop in a forked child: it has no thread, and its parent's may have held the lock."""
+        self._lock = threading.Lock()
+        self._wake = threading.Condition(self._lock)
+        self._stopped = True
+
+    def _ring(self) -> None:
+        while self._bells:
+            self._bells.pop().release()
+
+    def _begin(self) -> None:
+        threading.Thread(target=self._run, name="simulated-gpu", daemon=True).start()
+
     def _run(self) -> None:
+        with self._lock:
+            if self._thread is not None:
+                return  # an interrupt of the host fell into `_begin`, so that it was called again
+            self._thread = threading.current_thread()
         try:
             with torch.no_grad():
                 self._loop()
@@ -233,7 +249,7 @@ class Engine:
             with self._lock:
                 self._error = error
                 self._running = None
-                self._done.notify_all()
+                self._ring()
 
     def _loop(self) -> None:
         lock, queue = self._lock, self._queue
@@ -268,8 +284,7 @@ class Engine:
                     if not queue:  # the CPU was slower than the model: the clock waits for it
                         latest = max(when, self._jumped)
                         self._lag = max(self._lag, time.perf_counter() - latest)
-                    if self._waiters:
-                        self._done.notify_all()
+                    self._ring()
 
     def stop(self) -> None:
         """End the thread; pending work is dropped, a failure that nobody was told of is logged."""
@@ -280,7 +295,7 @@ class Engine:
             self._stopped = True
             self._queue.clear()
             self._wake.notify_all()
-            self._done.notify_all()
+            self._ring()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout=60)

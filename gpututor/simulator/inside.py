@@ -137,7 +137,9 @@ def backward(original: Callable[..., Any]) -> Callable[..., Any]:
                 )
         first = next((inner(value) for value in outputs if is_simulated(inner(value))), None)
         simulated = first is not None
-        device = first._geometry.device if first is not None else runtime.current().device()
+        simulation = runtime.current()
+        device = first._geometry.device if first is not None else simulation.device()
+        simulation.begin_backward()
         with Inside(device, backward=True, simulated=simulated):
             return original(outputs, *args, **kwargs)
 

@@ -398,3 +398,4 @@ def _in_child() -> None:
     simulation = runtime.running()
     if simulation is not None and (simulation.initialized or simulation.asked):
         simulation.forked = True
+        simulation.engine.lose_thread()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .profiles import Spec
 
 _sequence_number = torch._C._autograd._get_sequence_nr
+_backward_node = torch._C._current_autograd_node
 #: Seconds on the host that starting, feeding and joining a worker thread takes, at real speed.
 #: Measured on the host of an NVIDIA H200, torch 2.11, 30 November 2026: 0.5 to 0.6 ms for each
 #: worker of ``nn.DataParallel``.
@@ -134,7 +135,7 @@ class Simulation:
             self.thread.begun = True
             self.spend(WORKER)
         if self.side_streams:
-            node = torch._C._current_autograd_node()
+            node = _backward_node()
             if node is not None:
                 return self._stream_of(node, device)
         return self.thread.streams.get(device.index, device.default)
@@ -148,6 +149,11 @@ class Simulation:
             if place >= 0 and device.index in changes[place][1]:
                 return changes[place][1][device.index]
         return device.default
+
+    def begin_backward(self) -> None:
+        """Forget what a pass left that failed or was stopped: autograd did not come to `_join`."""
+        if _backward_node() is None:
+            self.thread.joined.clear()
 
     def join_after_backward(self, state: StreamState) -> None:
         """Make the stream that called backward wait for `state` once backward is over.

@@ -51,6 +51,8 @@ def missing(what):
 
 @pytest.fixture(scope="session")
 def browser():
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        missing("a browser is timed, so its tests do not run beside others: give -n 0")
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
