@@ -44,10 +44,10 @@ def five_checks() -> Picture:
     for index, (verdict, question) in enumerate(FIVE_CHECKS):
         left = 2 + 29.5 * index
         _box(axes, (left, 14, 24.5, 25), SKY)
-        _write(axes, (left + 12.25, 34.5), f"{index + 1} {verdict}", 10, weight="bold")
+        _write(axes, (left + 12.25, 34.5), f"{index + 1} {verdict}", 9.5, weight="bold")
         _write(axes, (left + 12.25, 23.5), question, 8.5)
         _arrow(axes, (left + 24.9, 26), (left + 29.3, 26))
-        _write(axes, (left + 26.9, 30), "yes", 8.5)
+        _write(axes, (left + 26.9, 30), "yes", 8)
         _arrow(axes, (left + 12.25, 13.6), (left + 12.25, 6.5), linestyle=(0, (3, 2)))
         _write(axes, (left + 15.5, 10), "no", 8.5)
         _write(axes, (left + 12.25, 3.5), f"verdict: {verdict}", 8.5)
