@@ -133,7 +133,8 @@ def mutants(folder: Path, file: str) -> Iterator[Mutant]:
     """Give every mutant of a file that mutmut has made."""
     changed = (folder / "mutants" / file).read_text(encoding="utf-8")
     real = functions(ast.parse((ROOT / file).read_text(encoding="utf-8")))
-    made = functions(ast.parse(changed))
+    made, lines = functions(ast.parse(changed)), changed.splitlines()
+    plain: dict[ast.FunctionDef, str] = {}
     module = file.removesuffix(".py").replace("/", ".")
     for place, function in made.items():
         mangled, found, number = place.rpartition("__mutmut_")
@@ -143,9 +144,11 @@ def mutants(folder: Path, file: str) -> Iterator[Mutant]:
         original = made[f"{owner}.{mangled}__mutmut_orig" if owner else f"{mangled}__mutmut_orig"]
         parts = mangled.split("ǁ") if "ǁ" in mangled else mangled.split("_", 1)
         source = real[".".join(parts[1:])]
-        old, new = (ast.get_source_segment(changed, part) or "" for part in (original, function))
-        before, after, skipped = difference(old.splitlines()[1:], new.splitlines()[1:])
-        prose = without_prose(original) == without_prose(function)
+        if original not in plain:
+            plain[original] = without_prose(original)
+        old, new = (lines[part.lineno : part.end_lineno] for part in (original, function))
+        before, after, skipped = difference(old, new)
+        prose = plain[original] == without_prose(function)
         yield Mutant(
             f"{module}.{mangled}__mutmut_{number}",
             Path(file), source.lineno + 1 + skipped, before, after, prose,
