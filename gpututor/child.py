@@ -135,7 +135,7 @@ def run(
                 f"the program took over {seconds:g} s and was ended: shorten it, or give it more "
                 "with seconds="
             ) from None
-        if not report.exists():
+        if ended.returncode or not report.exists():
             last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise RuntimeError(
                 f"the process ended with status {ended.returncode} before it could report: {last}"

@@ -249,7 +249,10 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
         lines = errors.splitlines()
         ranks = [line for line in lines if line.startswith("[rank")]
         first = [line for line in ranks if line.split(":")[0] == ranks[0].split(":")[0]]
-        said = "\n".join(first[-20:] or lines[:20])
+        # Without a rank it is the launcher's own trouble, or a process that was killed: where it
+        # began, and how it ended.
+        ends = lines if len(lines) <= 20 else [*lines[:10], "...", *lines[-10:]]
+        said = "\n".join(first[-20:] or ends)
         raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{said}")
     return output
 

@@ -177,7 +177,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the drawing")
     parser.add_argument("--line", help="only mutants of this line, as survivors are listed")
     parser.add_argument("--texts", action="store_true", help="changes of sentences, too")
-    parser.add_argument("--seconds", type=float, default=5, help="for one mutant, beside its tests'")
+    parser.add_argument(
+        "--seconds", type=float, default=5, help="for one mutant, beside its tests'"
+    )
     parser.add_argument("--processes", type=int, default=2)
     options = parser.parse_args()
     names, pattern, tests = CONCERNS[options.concern]

@@ -17,9 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from .. import tables
 
 UNWRITTEN = "it is still to be written"
+ROOM = (
+    "code that fits into the memory that is free: delete tensors that earlier cells hold, or "
+    "restart the kernel and run the set-up cell"
+)
 
 
 class Wrong(Exception):
@@ -136,6 +142,8 @@ def check(name: str, answer: Any) -> Verdict:
         return _not_yet(exercise, wrong.seen, wrong.expected)
     except NotImplementedError:
         return _unwritten(exercise)
+    except torch.OutOfMemoryError as error:
+        return _not_yet(exercise, _in_words(error), ROOM)
     except Exception as error:
         return _not_yet(exercise, _in_words(error), "code that runs to its end")
     _tries.pop(name, None)
