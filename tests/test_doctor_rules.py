@@ -237,9 +237,7 @@ def test_what_nothing_explains(changes: dict[str, Any], restart: bool) -> None:
     finding = diagnose(Facts(**{**known, **changes}))[-1]
     assert finding.confidence == "possible"
     assert finding.advice[0].startswith("Restart the computer") == restart
-    assert finding.advice[0].endswith(
-        "run the doctor again." if restart else "in a fresh process."
-    )
+    assert finding.advice[0].endswith("run the doctor again." if restart else "in a fresh process.")
 
 
 def test_an_old_driver_beside_a_gpu_that_answers_is_possible_only() -> None:
