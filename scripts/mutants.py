@@ -29,6 +29,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 
 _SPINNER = tuple("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏")
+DIAGNOSING = ["advice", "architecture", "build", "case", "diagnose", "driver", "errors"]
+DIAGNOSING += ["facts", "finding", "usability", "versions", "visibility", "visible"]
 #: What is changed, by concern, and the tests that should notice.
 CONCERNS = {
     "allocator": (
@@ -37,8 +39,7 @@ CONCERNS = {
         ["allocator", "memory_property", "allocator_rules", "memory_api", "interrupts"],
     ),
     "doctor": (
-        "advice architecture build case diagnose driver errors facts finding usability versions "
-        "visibility visible".split(),
+        DIAGNOSING,
         "gpututor/doctor/{}.py",
         ["doctor_facts", "doctor_machines", "doctor_rules"],
     ),
