@@ -316,3 +316,13 @@ def test_json_too_deep_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_gpus_are_no_driver() -> None:
     assert case(blind(init_error=NO_GPUS)).error == ("visibility", "no device")
+
+
+@pytest.mark.parametrize(
+    ("system", "build"), [("macOS arm64", "2.8.0"), ("Linux x86_64", "2.8.0+xpu")]
+)
+def test_a_variable_of_cudas_hides_nothing_of_others(system: str, build: str) -> None:
+    facts = Facts(
+        os=system, torch_version=build, is_available=False, env={"CUDA_VISIBLE_DEVICES": ""}
+    )
+    assert {item.verdict for item in diagnose(facts)} == {"build"}
