@@ -112,10 +112,13 @@ def run(
     RuntimeError
         When the process ended before it could report.
     """
-    from . import machine  # not above: the child needs no torch until its program imports it
+    from . import arguments, machine  # not above: the child needs no torch until its program does
 
     if not isinstance(program, str):
         raise TypeError(f"give the source of a program as a string, not {program!r:.60}")
+    if environment is not None and not isinstance(environment, Mapping):
+        raise TypeError(f"give variables by their name, not {environment!r:.60}")
+    arguments.positive(seconds, "seconds")
     ast.parse(program, _NAME)
     package = str(Path(__file__).parents[1])
     variables = {**os.environ, **machine.environment(), **(environment or {})}
@@ -170,7 +173,9 @@ def tracks(outcomes: Mapping[str, Outcome], first: int = 1) -> Timeline:
     from .gantt import Mark, Span
     from .timeline import Timeline
 
-    if not isinstance(outcomes, Mapping):
+    if not isinstance(outcomes, Mapping) or not all(
+        isinstance(outcome, Outcome) for outcome in outcomes.values()
+    ):
         raise TypeError(f"give outcomes by the name of their track, not {outcomes!r:.60}")
     spans, marks = [], []
     for track, outcome in outcomes.items():

@@ -164,6 +164,6 @@ def score(machines: Sequence[str] | None = None) -> Picture:
 
 def _find(name: str) -> doctor.Recorded:
     known = doctor.machines()
-    if name not in known:
-        raise ValueError(f"there is no machine {name!r}; there is {', '.join(known)}")
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(f"there is no machine {name!r:.30}; there is {', '.join(known)}")
     return known[name]

@@ -92,7 +92,7 @@ def lines(
         or a logarithmic axis meets a number that is not positive. One line says which.
     """
     if log not in ("", "x", "y", "xy"):
-        raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
+        raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r:.60}")
     _check_axes(x=x, y=y)
     new = {name: _points(name, points) for name, points in _items(series, "series")}
     old = {} if recorded is None else recorded.series
@@ -228,7 +228,7 @@ def figure_of(title: str, height: float = 3.6, left: float = 0.1) -> tuple[Figur
         When the title is empty, or too long for one line.
     """
     if not isinstance(title, str) or not 0 < len(title) <= TITLE:
-        raise ValueError(f"title must be a text of 1 to {TITLE} characters, not {title!r}")
+        raise ValueError(f"title must be a text of 1 to {TITLE} characters, not {title!r:.60}")
     figure = Figure(figsize=(7, height), facecolor=PAPER)
     axes = figure.add_axes((left, 0.82 / height, 0.97 - left, 1 - 1.22 / height))
     axes.set_facecolor(PAPER)
@@ -305,7 +305,8 @@ def _check_axes(**axes: Any) -> None:
         texts = isinstance(pair, tuple) and len(pair) == 2
         if not texts or not all(isinstance(text, str) and text.strip() for text in pair):
             raise ValueError(
-                f"{name} must be a quantity and its unit, such as ('size', 'bytes'), not {pair!r}"
+                f"{name} must be a quantity and its unit, such as ('size', 'bytes'), "
+                f"not {pair!r:.60}"
             )
 
 

@@ -162,7 +162,7 @@ def board(total: int, **units: str) -> Board:
         When `total` is no whole number from 1 on, or the curves are none or too many.
     """
     if isinstance(total, bool) or not isinstance(total, int):
-        raise TypeError(f"total must be a whole number of steps, not {total!r}")
+        raise TypeError(f"total must be a whole number of steps, not {total!r:.60}")
     if total < 1:
         raise ValueError(f"total must be 1 or more, not {total}")
     if not 1 <= len(units) <= MOST:

@@ -114,9 +114,9 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
     """
     global _running, _wish
     if isinstance(gpus, bool) or not isinstance(gpus, int):
-        raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {gpus!r}")
+        raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {gpus!r:.60}")
     if not 1 <= gpus <= MOST_GPUS:
-        raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus}")
+        raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus!s:.60}")
     wish = simulate if simulate is not None else os.environ.get(VARIABLE) or None
     failure = install.failure() if simulated() else None
     if _running is not None and _wish == (wish, gpus) and failure is None:

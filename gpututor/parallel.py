@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from . import figures
+from . import arguments, figures
 from .figures import Picture
 from .scale import amount, number
 
@@ -138,7 +138,7 @@ def watch(module: nn.Module) -> Iterator[Seen]:
     waits for every device at the beginning and at the end.
     """
     if not isinstance(module, nn.Module):
-        raise TypeError(f"watch needs the module that is called in the block, not {module!r}")
+        raise TypeError(f"watch needs the module that is called in the block, not {module!r:.60}")
     inner = module.module if isinstance(module, nn.DataParallel) else module
     seen = Seen()
     begun: dict[int, list[tuple[int, torch.cuda.Event]]] = {}  # by thread: replicas have their own
@@ -217,8 +217,10 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
     """
     if not isinstance(script, (str, Path)):
         raise TypeError(f"give the path of a file, not {script!r:.60}")
-    if not Path(script).is_file():
-        raise FileNotFoundError(f"there is no file {script}: write it first")
+    arguments.whole(processes, "processes")
+    arguments.positive(limit, "limit")
+    if not os.path.isfile(script):  # which is False, too, for what can be no path
+        raise FileNotFoundError(f"there is no file {script!s:.60}: write it first")
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *(f"--nproc-per-node={processes}", str(script)),

@@ -75,7 +75,7 @@ def show(figure: Figure, alt: str, dpi: int = 100) -> Picture:
         When `figure` is no figure, or `alt` no text or empty.
     """
     if not isinstance(figure, Figure):
-        raise TypeError(f"show needs a matplotlib Figure, not {figure!r}")
+        raise TypeError(f"show needs a matplotlib Figure, not {figure!r:.60}")
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt is empty: say in words what the figure shows")
     figure.set_dpi(dpi)

@@ -178,7 +178,7 @@ def find(name: str) -> Exercise:
     if not isinstance(name, str) or name not in known:
         same_lesson = [other for other in known if other[:2] == str(name)[:2]]
         listed = ", ".join(same_lesson or known) or "none"
-        raise ValueError(f"there is no exercise {name!r}; there is {listed}")
+        raise ValueError(f"there is no exercise {name!r:.60}; there is {listed}")
     return known[name]
 
 

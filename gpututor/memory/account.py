@@ -186,11 +186,15 @@ def account(
     Raises
     ------
     TypeError
-        When `step` is no function with lines of Python.
+        When `step` is no function with lines of Python, or `model` or `optimizer` is none.
     """
     code = getattr(step, "__code__", None)
     if code is None:
         raise TypeError(f"account needs a function written in Python, not {step!r:.60}")
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {model!r:.60}")
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(f"optimizer must be a torch.optim.Optimizer, not {optimizer!r:.60}")
     number = arguments.device_index(device)
     recorder = _Recorder(code, model, optimizer, number)
     result = recorder.run(step, args)

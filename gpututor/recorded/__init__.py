@@ -66,7 +66,7 @@ def load(name: str, experiment: str | None = None) -> Recording:
     """
     known = sorted(path.stem for path in _FOLDER.glob("*.json"))
     if name not in known:
-        raise ValueError(f"no recording is called {name!r}; there is {', '.join(known)}")
+        raise ValueError(f"no recording is called {name!r:.60}; there is {', '.join(known)}")
     data = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     about = data["source"]
     if "experiments" in data:
