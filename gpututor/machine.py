@@ -131,7 +131,7 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
         _end()
         missing = _missing(gpus)
         if missing is None:
-            machine = _real()
+            machine = _real(gpus)
         else:
             machine = _simulate(profiles.parse(f"{DEFAULT}x{gpus}"), missing)
     if failure is not None:
@@ -261,7 +261,7 @@ def _missing(gpus: int) -> str | None:
     return None
 
 
-def _real() -> Machine:
+def _real(gpus: int) -> Machine:
     indices = range(torch.cuda.device_count())
     properties = [torch.cuda.get_device_properties(index) for index in indices]
     return Machine(
@@ -270,7 +270,7 @@ def _real() -> Machine:
         reason="This machine's own.",
         speed="its own",
         memory=tuple(item.total_memory for item in properties),
-        note=_crowded(len(properties)),
+        note=_crowded(gpus),  # no other: to ask a device makes a context there
     )
 
 

@@ -73,16 +73,21 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(
-    ("free", "note"), [((8 * GIB, GIB // 4), "cuda:1 has 256 MiB free"), ((8 * GIB, GIB), "")]
+    ("gpus", "free", "note"),
+    [
+        (2, (8 * GIB, GIB // 4), "cuda:1 has 256 MiB free"),
+        (2, (8 * GIB, GIB), ""),
+        (1, (8 * GIB,), ""),  # of the other nothing is asked
+    ],
 )
 def test_a_real_gpu_that_others_have_filled_is_noted(
-    monkeypatch: pytest.MonkeyPatch, free: tuple[int, int], note: str
+    monkeypatch: pytest.MonkeyPatch, gpus: int, free: tuple[int, ...], note: str
 ) -> None:
     gpu = SimpleNamespace(name="NVIDIA T4", total_memory=16 * GIB)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: gpu)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda index: (free[index], 16 * GIB))
-    found = machine._real()
+    found = machine._real(gpus)
     assert found.note.startswith(note) and bool(found.note) == bool(note)
     assert ("Note" in dict(found.rows())) == bool(note)
     if note:
@@ -258,6 +263,28 @@ def test_half_an_archive_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert bundle.main([str(tmp_path / "course.zip")]) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["course.zip"]
     assert (tmp_path / "course.zip").read_text(encoding="utf-8") == "the one before"
+
+
+# -- no tools --------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or Path("/usr/lib/wsl").exists(), reason="it lies outside the PATH"
+)
+def test_without_nvidia_smi_all_but_one_fact_is_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, simulate: Callable[[str], Machine]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    facts = doctor.collect()
+    assert facts.nvidia_smi_present is False
+    assert facts.torch_version == torch.__version__ and facts.tiny_op
+    simulate("T4")
+    assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_no_browser_is_opened() -> None:
+    for path in (ROOT / "gpututor").rglob("*.py"):
+        assert "webbrowser" not in path.read_text(encoding="utf-8"), path
 
 
 # -- a lost GPU ------------------------------------------------------------------------------
