@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, TextIO
@@ -62,8 +62,8 @@ def _answer(text: str, status: int) -> int:
         _write(sys.stdout, text)
         sys.stdout.flush()  # a full disk shows here, and not when Python ends
     except OSError as error:
-        # What is left to write would fail once more when Python ends: let it go nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        with contextlib.suppress(OSError):  # or the rest would fail once more when Python ends
+            sys.stdout.close()
         if isinstance(error, BrokenPipeError):  # who reads it has read enough, as `head` does
             return status
         why = error.strerror or type(error).__name__
