@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 from typing import NoReturn, TextIO
@@ -10,6 +11,7 @@ from typing import NoReturn, TextIO
 from .doctor import Facts, FactsError, class_table, report
 
 USABLE, NOT_USABLE, BAD_INPUT = 0, 1, 2
+NOT_WRITTEN = BAD_INPUT  # in both cases there is no verdict
 
 
 class _Parser(argparse.ArgumentParser):
@@ -18,7 +20,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status: 0 usable, 1 not, 2 bad input."""
+    """Run the command, and return its exit status.
+
+    0 usable, 1 not, 2 bad input or an answer that cannot be written.
+    """
     parser = _Parser(prog="python -m gpututor", description="Tools of the course.")
     commands = parser.add_subparsers(dest="command", required=True)
     doctor = commands.add_parser(
@@ -38,16 +43,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.folder is not None:
             table, usable, problems = class_table(options.folder)
-            _write(sys.stdout, table + "\n")
             for problem in problems:
                 _write(sys.stderr, f"gpututor: {problem}\n")
-            return BAD_INPUT if problems else USABLE if usable else NOT_USABLE
+            return _answer(
+                f"{table}\n", BAD_INPUT if problems else USABLE if usable else NOT_USABLE
+            )
         found = report(None if options.facts is None else Facts.load(options.facts))
-        _write(sys.stdout, found.to_json() if options.json else f"{found!r}\n")
-        return USABLE if found.usable else NOT_USABLE
+        text = found.to_json() if options.json else f"{found!r}\n"
+        return _answer(text, USABLE if found.usable else NOT_USABLE)
     except FactsError as error:
         _write(sys.stderr, f"gpututor: {error}\n")
         return BAD_INPUT
+
+
+def _answer(text: str, status: int) -> int:
+    """Write the answer; return the exit status."""
+    try:
+        _write(sys.stdout, text)
+        sys.stdout.flush()  # a full disk shows here, and not when Python ends
+    except OSError as error:
+        with contextlib.suppress(OSError):  # or the rest would fail once more when Python ends
+            sys.stdout.close()
+        if isinstance(error, BrokenPipeError):  # who reads it has read enough, as `head` does
+            return status
+        why = error.strerror or type(error).__name__
+        _write(
+            sys.stderr,
+            f"gpututor: the answer could not be written: {why}. Free some space, or write it to "
+            "another folder.\n",
+        )
+        return NOT_WRITTEN
+    return status
 
 
 def _write(stream: TextIO, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -23,6 +24,22 @@ def work(function: Any) -> None:
         raise TypeError(
             f"give a function that launches work, such as lambda: a @ b, not {shown(function)}"
         )
+
+
+def whole(value: Any, name: str, least: int = 1) -> None:
+    """Raise TypeError unless `value` is a whole number, ValueError unless it is `least` or more."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be a whole number, such as {least + 1}, not {shown(value)}")
+    if value < least:
+        raise ValueError(f"{name} must be {least} or more, not {value!s:.60}")
+
+
+def positive(value: Any, name: str) -> None:
+    """Raise TypeError unless `value` is a number, ValueError unless it is more than 0."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, such as 0.5, not {shown(value)}")
+    if not 0 < value < math.inf:
+        raise ValueError(f"{name} must be more than 0 and finite, not {value!s:.60}")
 
 
 def device_index(device: Any) -> int:

@@ -112,11 +112,13 @@ def run(
     RuntimeError
         When the process ended before it could report.
     """
-    from . import machine  # not above: the child needs no torch until its program imports it
-    from .arguments import shown
+    from . import arguments, machine  # not above: the child needs no torch until its program does
 
     if not isinstance(program, str):
-        raise TypeError(f"give the source of a program as a string, not {shown(program)}")
+        raise TypeError(f"give the source of a program as a string, not {arguments.shown(program)}")
+    if environment is not None and not isinstance(environment, Mapping):
+        raise TypeError(f"give variables by their name, not {arguments.shown(environment)}")
+    arguments.positive(seconds, "seconds")
     ast.parse(program, _NAME)
     package = str(Path(__file__).parents[1])
     variables = {**os.environ, **machine.environment(), **(environment or {})}
@@ -136,7 +138,7 @@ def run(
                 f"the program took over {seconds:g} s and was ended: shorten it, or give it more "
                 "with seconds="
             ) from None
-        if not report.exists():
+        if ended.returncode or not report.exists():
             last = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise RuntimeError(
                 f"the process ended with status {ended.returncode} before it could report: {last}"
@@ -172,7 +174,9 @@ def tracks(outcomes: Mapping[str, Outcome], first: int = 1) -> Timeline:
     from .gantt import Mark, Span
     from .timeline import Timeline
 
-    if not isinstance(outcomes, Mapping):
+    if not isinstance(outcomes, Mapping) or not all(
+        isinstance(outcome, Outcome) for outcome in outcomes.values()
+    ):
         raise TypeError(f"give outcomes by the name of their track, not {shown(outcomes)}")
     spans, marks = [], []
     for track, outcome in outcomes.items():

@@ -161,6 +161,6 @@ def score(machines: Sequence[str] | None = None) -> Picture:
 
 def _find(name: str) -> doctor.Recorded:
     known = doctor.machines()
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ValueError(f"there is no machine {shown(name)}; there is {', '.join(known)}")
     return known[name]

@@ -14,11 +14,13 @@ import torch
 
 from . import nvml, tables
 from .arguments import shown
+from .scale import amount
 from .simulator import install, profiles
 
 VARIABLE = "GPUTUTOR_SIMULATE"
 DEFAULT = "T4"
 MOST_GPUS = 64
+ENOUGH = 1 << 30  # bytes free: as much as a simulated device has, on which every lesson runs
 
 _log = logging.getLogger("gpututor")
 
@@ -39,6 +41,8 @@ class Machine:
         How fast they are.
     memory : tuple of int
         Bytes of each device.
+    note : str
+        What to look out for; empty where there is nothing.
     torch_version : str
         PyTorch's version.
     """
@@ -48,6 +52,7 @@ class Machine:
     reason: str
     speed: str
     memory: tuple[int, ...]
+    note: str = ""
     torch_version: str = field(default_factory=lambda: torch.__version__)
 
     def rows(self) -> list[tuple[str, str]]:
@@ -58,6 +63,8 @@ class Machine:
         ]
         rows.append(("Source", f"{'simulated' if self.simulated else 'real'}. {self.reason}"))
         rows.append(("Speed", self.speed))
+        if self.note:
+            rows.append(("Note", self.note))
         rows.append(("PyTorch", self.torch_version))
         return rows
 
@@ -102,16 +109,18 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
 
     Notes
     -----
-    Calling it again with the same wish changes nothing. With another wish a running simulation
-    ends, and its tensors with it. Real devices are used as they are: nothing in torch is patched.
+    Calling it again with the same wish changes nothing. With another wish, or where the simulated
+    GPU has failed, a running simulation ends, and its tensors with it. Real devices are used as
+    they are: nothing in torch is patched.
     """
     global _running, _wish
     if isinstance(gpus, bool) or not isinstance(gpus, int):
         raise TypeError(f"gpus must be a whole number, such as 1 or 2, not {shown(gpus)}")
     if not 1 <= gpus <= MOST_GPUS:
-        raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus}")
+        raise ValueError(f"gpus must be from 1 to {MOST_GPUS}, not {gpus!s:.60}")
     wish = simulate if simulate is not None else os.environ.get(VARIABLE) or None
-    if _running is not None and _wish == (wish, gpus):
+    failure = install.failure() if simulated() else None
+    if _running is not None and _wish == (wish, gpus) and failure is None:
         return _show(_running)
     if wish is not None:
         spec = _parse(wish, simulate is None)
@@ -123,9 +132,12 @@ def start(gpus: int = 1, simulate: str | None = None) -> Machine:
         _end()
         missing = _missing(gpus)
         if missing is None:
-            machine = _real()
+            machine = _real(gpus)
         else:
             machine = _simulate(profiles.parse(f"{DEFAULT}x{gpus}"), missing)
+    if failure is not None:
+        before = f"The simulated GPU before failed: {failure}. A real one would need a new process."
+        machine = replace(machine, reason=f"{machine.reason} {before}")
     _running, _wish = machine, (wish, gpus)
     return _show(machine)
 
@@ -250,7 +262,7 @@ def _missing(gpus: int) -> str | None:
     return None
 
 
-def _real() -> Machine:
+def _real(gpus: int) -> Machine:
     indices = range(torch.cuda.device_count())
     properties = [torch.cuda.get_device_properties(index) for index in indices]
     return Machine(
@@ -259,6 +271,20 @@ def _real() -> Machine:
         reason="This machine's own.",
         speed="its own",
         memory=tuple(item.total_memory for item in properties),
+        note=_crowded(gpus),  # no other: to ask a device makes a context there
+    )
+
+
+def _crowded(gpus: int) -> str:
+    """Say which of the first `gpus` real devices have too little memory free for the lessons."""
+    free = {f"cuda:{index}": torch.cuda.mem_get_info(index)[0] for index in range(gpus)}
+    few = [f"{name} has {amount(size)} free" for name, size in free.items() if size < ENOUGH]
+    if not few:
+        return ""
+    return (
+        f"{', '.join(few)}, and experiments may run out of memory. Shut down other notebooks' "
+        "kernels (nvidia-smi lists who uses a GPU), or simulate: "
+        f'gpututor.start(simulate="{DEFAULT}").'
     )
 
 

@@ -23,7 +23,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from . import figures, machine
+from . import arguments, figures, machine
 from .arguments import shown
 from .figures import Picture
 from .scale import amount, number
@@ -221,8 +221,10 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
     """
     if not isinstance(script, (str, Path)):
         raise TypeError(f"give the path of a file, not {shown(script)}")
-    if not Path(script).is_file():
-        raise FileNotFoundError(f"there is no file {script}: write it first")
+    arguments.whole(processes, "processes")
+    arguments.positive(limit, "limit")
+    if not os.path.isfile(script):  # which is False, too, for what can be no path
+        raise FileNotFoundError(f"there is no file {script!s:.60}: write it first")
     command = [
         *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
         *(f"--nproc-per-node={processes}", str(script)),
@@ -253,7 +255,10 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
         lines = errors.splitlines()
         ranks = [line for line in lines if line.startswith("[rank")]
         first = [line for line in ranks if line.split(":")[0] == ranks[0].split(":")[0]]
-        said = "\n".join(first[-20:] or lines[:20])
+        # Without a rank it is the launcher's own trouble, or a process that was killed: where it
+        # began, and how it ended.
+        ends = lines if len(lines) <= 20 else [*lines[:10], "...", *lines[-10:]]
+        said = "\n".join(first[-20:] or ends)
         raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{said}")
     return output
 

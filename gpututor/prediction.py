@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import ipywidgets
 from IPython.display import display
 
+from .arguments import shown
 from .explorer import STYLE, choice, room_of
 
 _kept: dict[str, float | str] = {}
@@ -154,12 +155,12 @@ def predict(
     """
     for what, text in (("name", name), ("question", question)):
         if not isinstance(text, str) or not text.strip():
-            raise TypeError(f"{what} must be a text that is not empty, not {text!r}")
+            raise TypeError(f"{what} must be a text that is not empty, not {shown(text)}")
     if unit is not None and not isinstance(unit, str):
-        raise TypeError(f"unit must be a text such as 'ms', not {unit!r}")
+        raise TypeError(f"unit must be a text such as 'ms', not {shown(unit)}")
     if choices is not None:
         if isinstance(choices, str) or not all(isinstance(c, str) and c for c in choices):
-            raise TypeError(f"choices must be texts, such as ['yes', 'no'], not {choices!r}")
+            raise TypeError(f"choices must be texts, such as ['yes', 'no'], not {shown(choices)}")
         if len(choices) < 2:
             raise ValueError("choices must be at least two: one leaves nothing to guess")
         for choice in choices if unit is not None else ():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import machine
+from . import arguments, machine
 from .scale import number
 
 #: Arithmetic units of one multiprocessor for float32, by compute capability; newer ones have 128.
@@ -55,10 +55,16 @@ def roof(dtype: torch.dtype = torch.float32, device: int | None = None) -> Roof:
 
     Raises
     ------
+    TypeError
+        When `dtype` is no type, or `device` no index.
     ValueError
-        When no figure is known; the message says how to give your own.
+        When no figure is known; the message says how to give your own. Or there is no such device.
     """
-    name, profile = machine.profile(device)
+    if not isinstance(dtype, torch.dtype):
+        raise TypeError(
+            f"dtype must be a type of PyTorch's, such as torch.half, not {arguments.shown(dtype)}"
+        )
+    name, profile = machine.profile(arguments.device_index(device))
     if profile is not None and (dtype in profile.peak or machine.simulated()):
         slow = profile.slowdown if machine.simulated() else 1
         exact = torch.get_float32_matmul_precision() == "highest"

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from matplotlib.figure import Figure
 
-from . import figures, gantt, machine
+from . import arguments, figures, gantt, machine
 from .arguments import shown
 from .gantt import Mark, Span
 
@@ -334,8 +334,13 @@ def record(*devices: int) -> Recorder:
     -------
     Recorder
         With ``span``, ``host`` and ``mark`` to record, ``show`` and ``overlap`` to read.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When one of `devices` is no index, or there is no such device.
     """
-    return Recorder(devices or (torch.cuda.current_device(),))
+    return Recorder([arguments.device_index(device) for device in devices or (None,)])
 
 
 def from_profiler(profile: torch.profiler.profile) -> Timeline:

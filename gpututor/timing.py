@@ -166,8 +166,7 @@ def clocks(function: Work, *, seconds: float = 0.3) -> Clocks:
         When `function` cannot be called, or `seconds` is not positive.
     """
     arguments.work(function)
-    if not seconds > 0:
-        raise ValueError(f"seconds must be more than 0, not {seconds}")
+    arguments.positive(seconds, "seconds")
     first = _synchronized(function)
     once = _warm_up(function)
     count = max(FEWEST, min(MOST, math.ceil(seconds / max(once, 1e-9))))
@@ -240,8 +239,7 @@ def device_time(function: Work, *, samples: int = 5) -> DeviceTime:
     than 50 µs is done in short bursts, with rests between them, before and after.
     """
     arguments.work(function)
-    if samples < 1:
-        raise ValueError(f"samples must be 1 or more, not {samples}")
+    arguments.whole(samples, "samples")
     function()
     torch.cuda.synchronize()
     _refuse_waiting(function)

@@ -35,14 +35,11 @@ def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
 
     Raises
     ------
-    TypeError
-        When `work` cannot be called.
-    ValueError
-        When `repeats` is below 1.
+    TypeError, ValueError
+        When `work` cannot be called, or `repeats` is no whole number from 1 on.
     """
     arguments.work(work)
-    if repeats < 1:
-        raise ValueError(f"repeats must be 1 or more, not {repeats}")
+    arguments.whole(repeats, "repeats")
     times = []
     for _ in range(repeats + 1):
         start = torch.cuda.Event(enable_timing=True)
@@ -64,11 +61,11 @@ def sizes(first: int = 4 * KIB, factor: int = 4) -> list[int]:
 
     Raises
     ------
-    ValueError
-        When `first` is below 1 or `factor` below 2.
+    TypeError, ValueError
+        When `first` is no whole number from 1 on, or `factor` none from 2 on.
     """
-    if first < 1 or factor < 2:
-        raise ValueError(f"first must be 1 or more and factor 2 or more, not {first} and {factor}")
+    arguments.whole(first, "first")
+    arguments.whole(factor, "factor", 2)
     most = min(MOST, torch.cuda.mem_get_info()[0] // 4)
     row = [first]
     while row[-1] * factor <= most:

@@ -82,9 +82,14 @@ def bundle(archive: Path, torch: bool = True) -> None:
         # Builds a wheel where there is none to download: the target may not be able to.
         _pip("wheel", "--wheel-dir", str(folder / "wheels"), *requirements(torch))
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as file:  # wheels are compressed
-            for path in sorted(folder.rglob("*")):
-                file.write(path, path.relative_to(name))
+        half = archive.with_suffix(".part")  # on a full disk nothing looks like an archive
+        try:
+            with zipfile.ZipFile(half, "w", zipfile.ZIP_STORED) as file:  # wheels are compressed
+                for path in sorted(folder.rglob("*")):
+                    file.write(path, path.relative_to(name))
+            half.replace(archive)
+        finally:
+            half.unlink(missing_ok=True)
 
 
 def _pip(*arguments: str) -> None:
@@ -105,6 +110,11 @@ def main(arguments: list[str] | None = None) -> int:
         bundle(archive, torch=not options.without_torch)
     except subprocess.CalledProcessError:
         print("no archive was made: pip says above what it could not get", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(
+            f"no archive was made: {error}. Free some space, or name another file", file=sys.stderr
+        )
         return 1
     print(f"{archive}: {archive.stat().st_size / 1e6:.0f} MB")
     return 0

@@ -59,4 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except OSError as error:
+        sys.exit(
+            f"the pages could not be written: {error}. Free some space, or name another folder"
+        )

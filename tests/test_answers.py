@@ -106,6 +106,26 @@ def in_order(*names: str, proof: bool = True) -> Callable[[Facts], str]:
 # -- 02-leftover -----------------------------------------------------------------------------
 
 
+class LeftOnTheHost(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.offset = torch.arange(4.0)
+        self.factors = torch.nn.ParameterList(torch.ones(4) for _ in range(2))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factors[0] * self.factors[1] + self.offset
+
+
+class HalfTrained(LeftOnTheHost):
+    def __init__(self) -> None:
+        super().__init__()
+        del self.offset
+        self.register_buffer("offset", torch.arange(4.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.factors[0].detach() * self.factors[1] + self.offset
+
+
 class TrainedOffset(torch.nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -225,6 +245,10 @@ def changes_the_batch(batch: Any, device: str) -> Any:
             batch[key] = changes_the_batch(value, device)
         return batch
     return exercises.find("02-move-batch").solution(batch, device)
+
+
+def never_back(batch: Any, device: str) -> Any:
+    return exercises.find("02-move-batch").solution(batch, "cuda")
 
 
 def zeros(batch: Any, device: str) -> Any:
@@ -539,6 +563,8 @@ WRONG = [
     ),
     ("01-order", lambda facts: "fine", "fine on the Windows desktop"),
     ("01-order", lambda facts: None, "still to be written"),
+    ("02-leftover", LeftOnTheHost, "after .to('cuda') the call failed: Expected all tensors"),
+    ("02-leftover", HalfTrained, "none there"),
     ("02-leftover", Untrained, "[2.0, 3.0, 4.0, 5.0]"),
     ("02-leftover", TrainedOffset, "12 numbers as parameters"),
     ("02-leftover", MovedInForward, "not in there"),
@@ -558,6 +584,7 @@ WRONG = [
     ("02-move-batch", breaks_namedtuples, "a tuple"),
     ("02-move-batch", changes_the_batch, "was changed"),
     ("02-move-batch", zeros, "0.0"),
+    ("02-move-batch", never_back, "one is still on the GPU"),
     ("02-move-batch", only_floats, "torch.float32"),
     ("02-move-batch", nothing_from_nothing, "NoneType"),
     ("02-move-batch", lambda batch, device: batch, "on cpu"),
@@ -625,7 +652,24 @@ RIGHT = [
 def test_a_wrong_answer_is_told_why(name: str, answer: Any, seen: str) -> None:
     verdict = gpututor.check(name, answer)
     assert not verdict.passed
-    assert seen in verdict.seen
+    assert seen in verdict.seen and "and 0 more" not in verdict.seen
+    # Every verdict says what a right answer does, but that of an answer still to be written.
+    assert bool(verdict.expected) == (verdict.seen != exercises.UNWRITTEN)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "expected"),
+    [
+        ("02-leftover", HalfTrained, "a gradient for factors.0 on cuda"),
+        ("02-fewer-copies", made_anew, "at most 9 copies to the GPU"),
+        ("04-benchmark", timed(min), "about 10 ms"),
+        ("04-hidden-waits", on_the_host_at_once, "the sums and the maxima on the GPU"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_a_right_one_does(
+    name: str, answer: Any, expected: str
+) -> None:
+    assert expected in gpututor.check(name, answer).expected
 
 
 @pytest.mark.parametrize(("name", "answer"), RIGHT)

@@ -154,6 +154,32 @@ def test_a_terminal_with_few_letters(folder: Path) -> None:
     assert done.returncode == 1 and b"??" in done.stdout and not done.stderr
 
 
+def command(path: Path) -> list[str]:
+    return [sys.executable, "-m", "gpututor", "doctor", "--json", str(path)]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has this full disk")
+def test_a_full_disk_is_one_line(folder: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command(folder / "ada.json"), stdout=full, stderr=subprocess.PIPE, timeout=60, text=True
+        )
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "could not be written: No space left" in done.stderr
+    assert "Free some space" in done.stderr
+
+
+def test_who_reads_may_stop_reading(folder: Path) -> None:
+    child = subprocess.Popen(
+        command(folder / "ada.json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert child.stdout is not None and child.stderr is not None
+    child.stdout.close()  # before it has begun to write
+    with child.stderr:
+        assert child.stderr.read() == b""
+    assert child.wait(60) == 0
+
+
 def test_the_package_is_imported_without_torch() -> None:
     code = (
         "import sys, gpututor; assert 'torch' not in sys.modules; gpututor.doctor; "

@@ -1,5 +1,6 @@
 """The notebooks have their one stored form, the anatomy of a lesson, and exercises that check."""
 
+import ast
 import itertools
 import re
 import statistics
@@ -121,6 +122,91 @@ def test_pictures_are_small_and_have_words(cells):
             if "image/png" in output.get("data", {}):
                 assert len(output.data["image/png"]) * 3 / 4 < 60_000, cell.id
                 assert output.metadata["image/png"]["alt"].strip(), cell.id
+
+
+#: How a quantity's name ends or begins -> the units it may have; the first that fits counts.
+UNITS = (
+    (r"relative to|with it| / ", {"×"}),
+    (r"\btime\b|^median of", {"s", "ms", "µs"}),
+    (r"^rate", {"GB/s", "TFLOP/s"}),
+    (r"^speed", {"samples/s"}),
+    (r"^(memory|peak)", {"bytes", "MiB", "GiB", "%"}),
+    (r"^(share|overlap)", {"%"}),
+    (r"^size", {"bytes", "rows"}),
+    (r"^batch", {"samples"}),
+    (r"^(call|turn|chunks|copies)", {"count"}),
+    (r"^(wrong results|successes)", {"of 20", "of 50"}),
+)
+
+
+def keywords(cell, *names):
+    """Return what a cell's calls get as these arguments, where it is text, or texts in a tuple."""
+    found = []
+    for node in ast.walk(ast.parse(re.sub(r"^( *)[%!].*$", r"\1pass", cell.source, flags=re.M))):
+        if isinstance(node, ast.keyword) and node.arg in names:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            if all(isinstance(part, ast.Constant) for part in parts):
+                found.append(tuple(part.value for part in parts))
+    return found
+
+
+def odd_units(cells):
+    """Return the axes whose unit is none of its quantity's."""
+    axes = {
+        (cell.id, *pair)
+        for cell in cells
+        if cell.cell_type == "code"
+        for pair in keywords(cell, "x", "y")
+        if len(pair) == 2 and all(isinstance(part, str) for part in pair)
+    }
+    units = {
+        axis: next((units for name, units in UNITS if re.search(name, axis[1])), ())
+        for axis in axes
+    }
+    return sorted(axis for axis in axes if axis[2] not in units[axis])
+
+
+def stale(cells):
+    """Return the titles and units in the code of a cell that its stored figures do not have."""
+    found = []
+    for cell in cells:
+        words = [
+            output.metadata["image/png"]["alt"]
+            for output in cell.get("outputs", [])
+            if "image/png" in output.get("data", {})
+        ]
+        if not words:
+            continue
+        titles = [title for (title,) in keywords(cell, "title")]
+        units = [pair[-1] for pair in keywords(cell, "x", "y") if pair[-1] != "bytes"]
+        found += [
+            (cell.id, text)
+            for text in (*titles, *units)
+            if isinstance(text, str) and not any(text in said for said in words)
+        ]
+    return found
+
+
+def test_every_axis_has_a_unit_of_its_quantity(cells):
+    assert odd_units(cells) == []
+
+
+def test_stored_figures_are_those_of_their_cells(cells):
+    assert stale(cells) == []
+
+
+def test_a_wrong_unit_and_a_stale_figure_are_found(script):
+    cells = script.read(START_HERE).cells
+    (cell,) = [cell for cell in cells if cell.id == "surprise-result"]
+    assert '"×"' in cell.source and 'title=f"A product' in cell.source
+    cell.source = cell.source.replace('"×"', '"GB/s"')
+    odd = ("surprise-result", "time relative to the line", "GB/s")
+    assert odd_units(cells) == [odd]
+    assert stale(cells) == [("surprise-result", "GB/s")]
+    cell.source = cell.source.replace('"GB/s"', '"×"').replace('f"A product of {size}', '"Another')
+    cell.source = re.sub(r'"Another[^"]*"', '"Another figure"', cell.source)
+    assert odd_units(cells) == []
+    assert stale(cells) == [("surprise-result", "Another figure")]
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_sizes_fit_the_device(simulated: None) -> None:
     assert row[0] == 4096
     assert all(b == 4 * a for a, b in itertools.pairwise(row))
     assert 6 <= len(row) <= 9
-    with pytest.raises(ValueError, match="factor 2 or more"):
+    with pytest.raises(ValueError, match="factor must be 2 or more"):
         transfer.sizes(factor=1)
     with pytest.raises(ValueError, match="1 or more, not 0"):
         transfer.seconds(lambda: None, repeats=0)

@@ -24,6 +24,7 @@ from uuid import UUID
 from .facts import Facts, anonymous, scrub
 
 SECONDS = 15.0  # for all probes together; a first start of many GPUs takes about 10
+ROOM = 1 << 16  # bytes on disk: more than a probe writes
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
@@ -91,6 +92,9 @@ class _Probe:
             if not sys.executable:
                 raise OSError("this Python does not know its own program")
             self.output = tempfile.TemporaryFile()  # noqa: SIM115 (closed when it is read)
+            self.output.write(bytes(ROOM))  # a full disk shows here, not as a silent torch
+            self.output.seek(0)
+            self.output.truncate()
             # The probe must find the torch that the caller finds.
             path = os.pathsep.join(item or os.getcwd() for item in sys.path)
             self.process = subprocess.Popen(

@@ -30,7 +30,14 @@ def diagnose(facts: Facts) -> list[Finding]:
         Never empty. The first is the cause: what is most certain, and among equals what comes
         first in the chain build, driver, visibility, architecture, usability. One of them is
         ``"fine"`` exactly when a GPU can be used; what follows it are remarks.
+
+    Raises
+    ------
+    TypeError
+        When `facts` are no facts.
     """
+    if not isinstance(facts, Facts):
+        raise TypeError(f"give the facts that collect() or Facts.load() returns, not {facts!r:.60}")
     case = read(facts)
     if works(case):
         late = [found for found in variables(case) if case.late]

@@ -163,6 +163,8 @@ class Facts:
         FactsError
             When it is no such object; one line says what is wrong.
         """
+        if not isinstance(text, str):
+            raise TypeError(f"facts: give JSON as text, not {text!r:.60}")
         try:
             data = json.loads(text)
         except json.JSONDecodeError as error:
@@ -184,6 +186,8 @@ class Facts:
         FactsError
             When none of them is there, or one has the wrong type.
         """
+        if not isinstance(data, Mapping):
+            raise TypeError(f"facts: give a mapping of keys to values, not {data!r:.60}")
         known = {item.name for item in fields(cls)}
         given = {key: value for key, value in data.items() if key in known and value is not None}
         if not any(key in _KINDS for key in data):
@@ -209,6 +213,8 @@ class Facts:
         FactsError
             When it cannot be read or holds no facts; one line says which file and why.
         """
+        if not isinstance(path, (str, Path)):
+            raise TypeError(f"facts: give the path of a file, not {path!r:.60}")
         name = Path(path).name or str(path)
         try:
             if not Path(path).is_file():
@@ -218,11 +224,11 @@ class Facts:
                 raise FactsError("is too large for a file of facts")
             return cls.from_json(Path(path).read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError:
-            raise FactsError(f"{plain(name)}: not text in UTF-8") from None
+            raise FactsError(f"{plain(name):.60}: not text in UTF-8") from None
         except OSError as error:
-            raise FactsError(f"{plain(name)}: {error.strerror or 'cannot be read'}") from None
+            raise FactsError(f"{plain(name):.60}: {error.strerror or 'cannot be read'}") from None
         except (FactsError, ValueError) as error:
-            raise FactsError(f"{plain(name)}: {plain(str(error))}") from None
+            raise FactsError(f"{plain(name):.60}: {plain(str(error))}") from None
 
 
 def scrub(text: str) -> str:

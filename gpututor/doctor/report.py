@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 import textwrap
 from collections.abc import Iterator
@@ -133,12 +134,14 @@ def class_table(folder: str | Path) -> tuple[str, bool, list[str]]:
     FactsError
         When the folder is not there or holds no such file.
     """
+    if not isinstance(folder, (str, Path)):
+        raise TypeError(f"give the path of a folder, not {folder!r:.60}")
     path = Path(folder)
-    if not path.is_dir():
-        raise FactsError(f"{plain(path.name or path)}: no such folder")
+    if not os.path.isdir(path):  # which is False, too, for what can be no path
+        raise FactsError(f"{plain(path.name or path):.60}: no such folder")
     files = sorted(path.glob("*.json"))
     if not files:
-        raise FactsError(f"{plain(path.name or path)}: no files *.json in this folder")
+        raise FactsError(f"{plain(path.name or path):.60}: no files *.json in this folder")
     rows, problems, reports = [], [], []
     for file in files:
         try:

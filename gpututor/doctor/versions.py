@@ -122,9 +122,11 @@ def runs_on(code: str, capability: Version) -> bool | None:
 
 def has_code(arch_list: Sequence[str], capability: Version) -> str | None:
     """Return how a build serves a GPU: ``"machine code"``, ``"PTX"``, ``""``; None if unknown."""
+    if not capability:
+        return None
     answers = {code: runs_on(code, capability) for code in arch_list}
     known = {code: answer for code, answer in answers.items() if answer is not None}
-    if not known or not capability:
+    if not known:
         return None
     good = [code for code, answer in known.items() if answer]
     if any(code.startswith("sm_") for code in good):

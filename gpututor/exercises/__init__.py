@@ -17,9 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from .. import tables
+from ..arguments import shown
 
 UNWRITTEN = "it is still to be written"
+ROOM = (
+    "code that fits into the memory that is free: delete tensors that earlier cells hold, or "
+    "restart the kernel and run the set-up cell"
+)
 
 
 class Wrong(Exception):
@@ -136,6 +143,8 @@ def check(name: str, answer: Any) -> Verdict:
         return _not_yet(exercise, wrong.seen, wrong.expected)
     except NotImplementedError:
         return _unwritten(exercise)
+    except torch.OutOfMemoryError as error:
+        return _not_yet(exercise, _in_words(error), ROOM)
     except Exception as error:
         return _not_yet(exercise, _in_words(error), "code that runs to its end")
     _tries.pop(name, None)
@@ -170,7 +179,7 @@ def find(name: str) -> Exercise:
     if not isinstance(name, str) or name not in known:
         same_lesson = [other for other in known if other[:2] == str(name)[:2]]
         listed = ", ".join(same_lesson or known) or "none"
-        raise ValueError(f"there is no exercise {name!r}; there is {listed}")
+        raise ValueError(f"there is no exercise {shown(name)}; there is {listed}")
     return known[name]
 
 

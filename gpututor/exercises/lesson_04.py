@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from .. import timing, transfer, waits
+from ..arguments import shown
 from . import Exercise, Wrong
 from .solutions import lesson_04 as solutions
 
@@ -92,7 +93,7 @@ def _check_waits(answer: Any) -> str:
         raise NotImplementedError
     numbers = isinstance(found, (tuple, list)) and len(found) == 2
     if not numbers or not all(isinstance(number, (int, float)) for number in found):
-        raise Wrong("two Python numbers, total and largest", f"{found!r:.80}")
+        raise Wrong("two Python numbers, total and largest", shown(found))
     if any(abs(a - b) > 1e-3 * abs(b) for a, b in zip(found, right, strict=True)):
         raise Wrong(f"the total {right[0]:.6g} and the largest {right[1]:.6g}", f"{found}")
     if copies.on_device < 3:

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from .. import memory
+from ..arguments import shown
 from ..scale import amount
 from . import Exercise, Wrong
 from .solutions import lesson_06 as solutions
@@ -70,7 +71,7 @@ def _check_leak(answer: Any) -> str:
         x = torch.randn(256, 64, generator=generator).to("cuda")
         loss = monitor.step(x)
         if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
-            raise Wrong("step() returns a loss that can be trained on", f"{loss!r:.60}")
+            raise Wrong("step() returns a loss that can be trained on", shown(loss))
         losses.append(loss.item())
         with torch.no_grad():  # without the hooks of the network
             out = net[2](net[1](net[0](x)))

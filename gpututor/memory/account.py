@@ -205,11 +205,17 @@ def account(
     Raises
     ------
     TypeError
-        When `step` is no function with lines of Python.
+        When `step` is no function with lines of Python, or `model` or `optimizer` is none.
     """
     code = getattr(step, "__code__", None)
     if code is None:
         raise TypeError(f"account needs a function written in Python, not {arguments.shown(step)}")
+    if model is not None and not isinstance(model, torch.nn.Module):
+        raise TypeError(f"model must be a torch.nn.Module, not {arguments.shown(model)}")
+    if optimizer is not None and not isinstance(optimizer, torch.optim.Optimizer):
+        raise TypeError(
+            f"optimizer must be a torch.optim.Optimizer, not {arguments.shown(optimizer)}"
+        )
     number = arguments.device_index(device)
     recorder = _Recorder(code, model, optimizer, number)
     result = recorder.run(step, args)

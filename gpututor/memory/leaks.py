@@ -119,11 +119,10 @@ def leaks(device: int | None = None, most: int = MOST) -> Leaks:
 
     Raises
     ------
-    ValueError
-        When `most` is below 1.
+    TypeError, ValueError
+        When `most` is no whole number from 1 on.
     """
-    if most < 1:
-        raise ValueError(f"most must be 1 or more, not {most}")
+    arguments.whole(most, "most")
     index = arguments.device_index(device)
     present = tensors.on(torch.device("cuda", index))
     groups: dict[int, list[torch.Tensor]] = {}

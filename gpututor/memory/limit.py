@@ -40,7 +40,10 @@ def limit(nbytes: int, device: int | None = None) -> Iterator[None]:
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(number)
     if not 1 <= nbytes <= free:
-        raise ValueError(f"give a limit from 1 to the {free} bytes that are free, not {nbytes}")
+        raise ValueError(
+            f"give a limit from 1 to the {free} bytes that are free, not {nbytes}; to free more, "
+            "delete tensors that earlier cells hold, or restart the kernel"
+        )
     allowed = torch.cuda.memory_reserved(number) + nbytes + SLACK
     before = torch.cuda.get_per_process_memory_fraction(number)
     if allowed > total * before:

@@ -53,7 +53,13 @@ from .stream import ExternalStream, GenericStream, Stream
 # neither delay a learner's first operator nor leave marks in torch that `uninstall` would miss.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # PyTorch's, about its own use of torch.jit
-    importlib.import_module("torch._dynamo")
+    try:
+        importlib.import_module("torch._dynamo")
+    except FileNotFoundError as error:
+        raise OSError(
+            f"PyTorch needs a folder for temporary files: {error.strerror}. Free some space, or "
+            "set the variable TMPDIR to a folder that can be written, before Python starts."
+        ) from None
     importlib.import_module("torch._decomp.decompositions_for_jvp")
     if torch.distributed.is_available():
         importlib.import_module("torch.distributed.tensor")
@@ -116,6 +122,12 @@ def install(spec: Spec) -> Simulation:
         raise
     _watch_forks()
     return simulation
+
+
+def failure() -> str | None:
+    """Return why the simulated devices work no more; None while they do."""
+    simulation = runtime.running()
+    return None if simulation is None else simulation.engine.failure
 
 
 def profile() -> Profile:
