@@ -116,5 +116,5 @@ def _interrupts_wait() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-    if came:
-        handler(*came[0])
+        if came:  # also after an error: an interrupt is never lost
+            handler(*came[0])

@@ -64,7 +64,7 @@ def test_a_panel_goes_on_at_a_smaller_size(simulated: Machine) -> None:
     held = hold(0.9)
     with pytest.raises(torch.OutOfMemoryError):
         panel.set(size=4096)
-    assert isinstance(panel.error, torch.OutOfMemoryError)
+    assert panel.error is not None and "CUDA out of memory" in panel.error
     assert panel.set(size=128) == "128" and panel.error is None
     del held
 
