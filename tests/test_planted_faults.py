@@ -33,7 +33,7 @@ class Fault(NamedTuple):
 FAULTS = {
     "a panel that swallows what its function raised": Fault(
         "gpututor/explorer.py",
-        "            self.error = error\n",
+        "            self.error = _one_line(error)\n",
         "            return self.result\n",
         "tests/test_explorer.py::test_an_error_is_shown_in_the_panel_and_raised",
     ),
