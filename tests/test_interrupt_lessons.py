@@ -30,7 +30,7 @@ from gpututor.simulator import profiles
 
 pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="it stops simulated GPUs")
 POINTS = 10
-LONGEST = 1.5  # seconds: what takes longer does the same again and again
+LONGEST = 0.8  # seconds: what takes longer does the same again and again
 #: What goes backward: PyTorch's autograd of the CPU, on which the simulator stands, keeps what is
 #: left of a pass that was stopped, at most what it held. CUDA's threads drop it.
 TRAINS = (
