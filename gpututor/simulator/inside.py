@@ -74,6 +74,11 @@ class Inside(TorchDispatchMode):
         self._backward = backward
         self._simulated = simulated
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Spare every operator the wrapper that keeps ``torch.compile`` out: it is refused here."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operator, or make a tensor."""
         kwargs = kwargs or {}
