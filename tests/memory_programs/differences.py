@@ -50,5 +50,10 @@ CURRENT = {
     "depends on cuDNN's workspace",
 }
 
-#: Program -> the PyTorch from which on its backward formula is another than the recorded 2.11's.
-CHANGED = {"function_maximum": (2, 14)}
+#: Program -> the first PyTorch that computes it with the operators of the recorded 2.11, and the
+#: first after it that does not.
+AS_RECORDED = {
+    "function_cosine_similarity": ((2, 11), (3, 0)),
+    "function_maximum": ((2, 0), (2, 14)),
+    "loss_gaussian": ((2, 11), (3, 0)),
+}
