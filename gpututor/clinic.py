@@ -162,5 +162,5 @@ def score(machines: Sequence[str] | None = None) -> Picture:
 def _find(name: str) -> doctor.Recorded:
     known = doctor.machines()
     if not isinstance(name, str) or name not in known:
-        raise ValueError(f"there is no machine {shown(name)}; there is {', '.join(known)}")
+        raise ValueError(f"there is no machine {shown(name):.33}; there is {', '.join(known)}")
     return known[name]

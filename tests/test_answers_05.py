@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.functional import mse_loss
 from torch.nn.modules.utils import consume_prefix_in_state_dict_if_present
+from verdicts import is_right, is_wrong
 
 import gpututor
 from gpututor import exercises
@@ -119,16 +120,12 @@ RIGHT = [("05-gradients", data_parallel), ("05-first-win", with_synchronize)]
 
 @pytest.mark.parametrize(("name", "answer", "expected", "seen"), WRONG)
 def test_a_wrong_answer_is_told_why(name: str, answer: Any, expected: str, seen: str) -> None:
-    verdict = gpututor.check(name, answer)
-    assert not verdict.passed
-    assert expected in verdict.expected
-    assert seen in verdict.seen
+    is_wrong(name, answer, expected, seen)
 
 
 @pytest.mark.parametrize(("name", "answer"), RIGHT)
 def test_another_right_answer_is_right(name: str, answer: Any) -> None:
-    verdict = gpututor.check(name, answer)
-    assert verdict.passed, verdict
+    is_right(name, answer)
 
 
 def test_one_device_is_not_enough(simulate: Callable[[str], Any]) -> None:

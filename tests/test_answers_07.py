@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
+from verdicts import is_right, is_wrong
 
-import gpututor
 from gpututor.exercises.solutions.lesson_07 import Checkpoint, train_quietly
 
 pytestmark = pytest.mark.usefixtures("simulated")
@@ -203,13 +203,9 @@ RIGHT = [("07-resume", Positions), ("07-waits", in_one_copy)]
 
 @pytest.mark.parametrize(("name", "answer", "expected", "seen"), WRONG)
 def test_a_wrong_answer_is_told_why(name: str, answer: Any, expected: str, seen: str) -> None:
-    verdict = gpututor.check(name, answer)
-    assert not verdict.passed
-    assert expected in verdict.expected
-    assert seen in verdict.seen
+    is_wrong(name, answer, expected, seen)
 
 
 @pytest.mark.parametrize(("name", "answer"), RIGHT)
 def test_another_right_answer_is_right(name: str, answer: Any) -> None:
-    verdict = gpututor.check(name, answer)
-    assert verdict.passed, verdict
+    is_right(name, answer)

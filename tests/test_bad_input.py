@@ -109,7 +109,7 @@ def said(take: Callable[[Any], Any], value: Any) -> str:
     with pytest.raises((TypeError, ValueError, FileNotFoundError)) as caught:
         take(value)
     text = str(caught.value)
-    assert "\n" not in text and len(text) < 450, text  # one lists 19 machines
+    assert "\n" not in text and len(text) < 400, text
     raised = caught.traceback[-1]
     assert "gpututor" in str(raised.path), f"raised by {raised.path}: {text}"
     return text

@@ -14,7 +14,7 @@ gpututor.start()
 table = torch.rand(10, 4, device="cuda")
 good, wrong = torch.tensor([[3, 7], [3, 12]], device="cuda")
 (table[good] * 2).sum().item()
-torch.cuda._sleep(3_000_000)
+torch.cuda._sleep(30_000_000)
 rows = table[wrong]  # there is no row 12
 number = rows.sum().item()
 """.strip()
@@ -30,8 +30,8 @@ def test_a_late_error_names_an_innocent_line_and_blocking_the_guilty_one(gpu: st
     line = child.tracks({"usual": usual, "blocking": blocking}, first=6)
     assert [mark.name for mark in line.marks] == ["usual: line 8 fails", "blocking: line 7 fails"]
     spans = {(span.track, span.name): span.duration for span in line.spans}
-    sleep = "torch.cuda._sleep(3_000_000)"
-    assert spans["blocking", sleep] > 3 * spans["usual", sleep]
+    sleep = "torch.cuda._sleep(30_000_000)"
+    assert spans["blocking", sleep] > 10 * spans["usual", sleep]
 
 
 @pytest.mark.usefixtures("simulated")
