@@ -26,7 +26,7 @@ import torch
 
 from .memory_blocks import ROUND, AddressSpace, Block, Piece, Segment
 from .memory_settings import Settings
-from .memory_statistics import Statistics
+from .memory_statistics import COUNTED, Statistics
 
 if TYPE_CHECKING:
     from .device import Device
@@ -161,7 +161,7 @@ class Allocator:
     def _take(self, piece: Piece, size: int, nbytes: int) -> None:
         """Put `piece`, which is in no pool, into use; what it has too much goes to the pool."""
         small, was_split = piece.segment.small, piece.split
-        tallies = self.statistics.of[small]
+        tally = self.statistics.of[small]
         if self._should_split(piece, size, small):
             rest = Piece(piece.segment, piece.offset + size, piece.size - size)
             rest.previous, rest.next = piece, piece.next
@@ -169,24 +169,21 @@ class Allocator:
                 rest.next.previous = rest
             piece.next, piece.size = rest, size
             self._insert(rest)
-            for tally in tallies:
-                if was_split:
-                    tally.inactive_split_bytes.fall(size)
-                else:
-                    tally.inactive_split_bytes.rise(rest.size)
-                    tally.inactive_split.rise(1)
+            if was_split:
+                tally.inactive_split_bytes.fall(size)
+            else:
+                tally.inactive_split_bytes.rise(rest.size)
+                tally.inactive_split.rise(1)
         elif was_split:
-            for tally in tallies:
-                tally.inactive_split_bytes.fall(piece.size)
-                tally.inactive_split.fall(1)
+            tally.inactive_split_bytes.fall(piece.size)
+            tally.inactive_split.fall(1)
         piece.free = False
         piece.requested = nbytes
-        for tally in tallies:
-            tally.allocation.rise(1)
-            tally.allocated_bytes.rise(piece.size)
-            tally.active.rise(1)
-            tally.active_bytes.rise(piece.size)
-            tally.requested_bytes.rise(nbytes)
+        tally.allocation.rise(1)
+        tally.allocated_bytes.rise(piece.size)
+        tally.active.rise(1)
+        tally.active_bytes.rise(piece.size)
+        tally.requested_bytes.rise(nbytes)
         if self._is_oversize(piece.size):
             self.statistics.oversize_allocations.rise(1)
         if self.history is not None:
@@ -238,9 +235,9 @@ class Allocator:
         address = self._addresses.take(wanted)
         segment = Segment(self._device, address, wanted, stream, small)
         self._segments[segment.address] = segment
-        for tally in self.statistics.of[small]:
-            tally.segment.rise(1)
-            tally.reserved_bytes.rise(wanted)
+        tally = self.statistics.of[small]
+        tally.segment.rise(1)
+        tally.reserved_bytes.rise(wanted)
         self.statistics.segments_made += 1
         if self._is_oversize(wanted):
             self.statistics.oversize_segments.rise(1)
@@ -254,9 +251,10 @@ class Allocator:
         self._remove(piece)
         del self._segments[segment.address]
         self._addresses.give_back(segment.address)
-        for tally in self.statistics.of[segment.small]:
-            tally.segment.fall(1)
-            tally.reserved_bytes.fall(segment.size)
+        segment.close()
+        tally = self.statistics.of[segment.small]
+        tally.segment.fall(1)
+        tally.reserved_bytes.fall(segment.size)
         self.statistics.segments_freed += 1
         if self._is_oversize(segment.size):
             self.statistics.oversize_segments.fall(1)
@@ -327,6 +325,11 @@ class Allocator:
 
     # -- freeing -----------------------------------------------------------------------------
 
+    def close(self) -> None:
+        """Give the host its memory back, as soon as the learner's tensors let go of it."""
+        for segment in list(self._segments.values()):
+            segment.close()
+
     def collect(self) -> None:
         """Take back the blocks that Python and autograd have let go."""
         if self._changing and self._is_inside():
@@ -364,9 +367,9 @@ class Allocator:
     def _let_go(self, piece: Piece) -> None:
         """Count `piece` as freed; it is free at once unless another stream may still use it."""
         size, segment = piece.size, piece.segment
-        for tally in self.statistics.of[segment.small]:
-            tally.allocation.fall(1)
-            tally.allocated_bytes.fall(size)
+        tally = self.statistics.of[segment.small]
+        tally.allocation.fall(1)
+        tally.allocated_bytes.fall(size)
         if self._is_oversize(size):
             self.statistics.oversize_allocations.fall(1)
         if self.history is not None:
@@ -418,12 +421,12 @@ class Allocator:
         self._insert(piece)
         if piece.split:
             count, grown = count + 1, grown + piece.size
-        for tally in self.statistics.of[segment.small]:
-            tally.inactive_split.change(count)
-            tally.inactive_split_bytes.change(grown)
-            tally.active.fall(1)
-            tally.active_bytes.fall(size)
-            tally.requested_bytes.fall(requested)
+        tally = self.statistics.of[segment.small]
+        tally.inactive_split.change(count)
+        tally.inactive_split_bytes.change(grown)
+        tally.active.fall(1)
+        tally.active_bytes.fall(size)
+        tally.requested_bytes.fall(requested)
 
     # -- the pools ---------------------------------------------------------------------------
 
@@ -483,15 +486,13 @@ class Allocator:
                 for name, count in _counts(part, id(part) in in_use):
                     current[name, segment.small] += count
         statistics = self.statistics
-        for name in type(statistics.all).__slots__:
-            small, large = current[name, True], current[name, False]
-            for tally, truth in (
-                (statistics.small, small),
-                (statistics.large, large),
-                (statistics.all, small + large),
-            ):
+        for name in COUNTED:
+            total = getattr(statistics.all, name)
+            for small, tally in statistics.of.items():
                 counter = getattr(tally, name)
-                counter.change(truth - counter.current)
+                counter.change(current[name, small] - counter.current)
+            # An interrupt may have come between a pool's number and the total's.
+            total.change(current[name, True] + current[name, False] - total.current)
         for counter, sizes in (
             (statistics.oversize_allocations, [piece.size for piece in in_use.values()]),
             (statistics.oversize_segments, [segment.size for segment in segments]),

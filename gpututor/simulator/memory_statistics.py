@@ -6,12 +6,19 @@ from typing import Any
 
 
 class Counter:
-    """One statistic: what it is now, its peak, and the sums of all its rises and falls."""
+    """One statistic: what it is now, its peak, and the sums of all its rises and falls.
 
-    __slots__ = ("allocated", "current", "freed", "peak")
+    Parameters
+    ----------
+    total : Counter, optional
+        What counts this one and others together: it rises and falls with each of them.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("allocated", "current", "freed", "peak", "total")
+
+    def __init__(self, total: Counter | None = None) -> None:
         self.current = self.peak = self.allocated = self.freed = 0
+        self.total = total
 
     def rise(self, amount: int) -> None:
         """Add `amount`."""
@@ -19,11 +26,21 @@ class Counter:
         self.current = current = self.current + amount
         if current > self.peak:
             self.peak = current
+        total = self.total
+        if total is not None:  # written out: every launch comes here twelve times
+            total.allocated += amount
+            total.current = current = total.current + amount
+            if current > total.peak:
+                total.peak = current
 
     def fall(self, amount: int) -> None:
         """Take `amount` away."""
         self.freed += amount
         self.current -= amount
+        total = self.total
+        if total is not None:
+            total.freed += amount
+            total.current -= amount
 
     def change(self, amount: int) -> None:
         """Add `amount`, or take it away where it is negative."""
@@ -52,7 +69,7 @@ COUNTED = (
 
 
 class Tally:
-    """The statistics of one pool, or of both together.
+    """The statistics of one pool, or of both together: the `total` of each.
 
     *Allocated* is what tensors hold. *Active* is that and what waits for another stream. An
     *inactive split* is a free piece of a segment of which other pieces are in use.
@@ -70,9 +87,9 @@ class Tally:
     inactive_split_bytes: Counter
     requested_bytes: Counter
 
-    def __init__(self) -> None:
+    def __init__(self, total: Tally | None = None) -> None:
         for name in COUNTED:
-            setattr(self, name, Counter())
+            setattr(self, name, Counter(getattr(total, name, None)))
 
 
 class Statistics:
@@ -84,15 +101,16 @@ class Statistics:
         Both pools together.
     small, large : Tally
         The pool of requests up to 1 MiB, and the one of larger requests.
-    of : mapping of bool to tuple of Tally
-        The tallies that an event counts in, by whether its pool is the small one.
+    of : mapping of bool to Tally
+        The tally of a pool, by whether it is the small one.
     oversize_allocations, oversize_segments : Counter
         Those of at least ``max_split_size_mb``.
     """
 
     def __init__(self) -> None:
-        self.all, self.small, self.large = Tally(), Tally(), Tally()
-        self.of = {True: (self.all, self.small), False: (self.all, self.large)}
+        self.all = Tally()
+        self.small, self.large = Tally(self.all), Tally(self.all)
+        self.of = {True: self.small, False: self.large}
         self.oversize_allocations, self.oversize_segments = Counter(), Counter()
         self.retries = self.ooms = self.syncs = 0
         self.segments_made = self.segments_freed = 0

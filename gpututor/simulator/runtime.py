@@ -195,6 +195,8 @@ class Simulation:
         for device in self.devices:
             device.alive = False
         self.engine.stop()
+        for device in self.devices:
+            device.memory.close()
 
 
 def _first(change: tuple[int, dict[int, StreamState]]) -> int:
