@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import os
-import sys
+import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,65 +12,80 @@ import torch
 import gpututor
 from gpututor import Machine
 from gpututor.simulator import memory_blocks, runtime
+from gpututor.simulator.plain import plainly
 
 MIB = 1 << 20
-SIZE = 200 * MIB
+SIZE = 100 * MIB
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc/self/statm")
+
+class _Buffer(bytearray):
+    """Memory of the host that can be looked up while it lives."""
+
+    __hash__ = object.__hash__
 
 
 @pytest.fixture(autouse=True)
-def no_collection() -> Iterator[None]:
-    """Nothing may be left to the garbage collector: it comes late, or not before memory is out."""
+def buffers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
+    """Return a function that counts the living host buffers of large segments.
+
+    Nothing may be left to the garbage collector: it comes late, or not before memory is out.
+    """
+    alive: weakref.WeakSet[_Buffer] = weakref.WeakSet()
+    original = memory_blocks._host_buffer
+
+    def host_buffer(size: int) -> torch.UntypedStorage:
+        if size < SIZE:
+            return original(size)
+        buffer = _Buffer(size)
+        alive.add(buffer)
+        with plainly():
+            return torch.frombuffer(buffer, dtype=torch.uint8).untyped_storage()
+
+    monkeypatch.setattr(memory_blocks, "_host_buffer", host_buffer)
     gc.disable()
-    yield
+    yield lambda: len(alive)
     gc.enable()
 
 
-def resident() -> int:
-    """Return the bytes of this process that are in the host's memory."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def fill() -> torch.Tensor:
-    before = resident()
     tensor = torch.ones(SIZE, dtype=torch.uint8, device="cuda")
     torch.cuda.synchronize()
-    assert resident() - before > SIZE // 2
     return tensor
 
 
-def test_emptying_the_cache_gives_it_back(simulated: Machine) -> None:
-    before = resident()
+def test_emptying_the_cache_gives_it_back(simulated: Machine, buffers: Callable[[], int]) -> None:
     tensor = fill()
-    del tensor
-    assert resident() - before > SIZE // 2  # cached
     torch.cuda.empty_cache()
-    assert resident() - before < SIZE // 2
+    assert buffers() == 1
+    del tensor
+    assert buffers() == 1  # cached
+    torch.cuda.empty_cache()
+    assert buffers() == 0
 
 
-def test_so_does_a_request_that_nothing_cached_fits(simulate: Callable[[str], Machine]) -> None:
-    simulate("T4@512MiB")
+def test_so_does_a_request_that_nothing_cached_fits(
+    simulate: Callable[[str], Machine], buffers: Callable[[], int]
+) -> None:
+    simulate("T4@256MiB")
     tensor = fill()
     del tensor
-    before = resident()
     other = torch.empty(2 * SIZE, dtype=torch.uint8, device="cuda")
-    assert before - resident() > SIZE // 2
+    assert buffers() == 1
     del other
 
 
-def test_so_does_stop(simulated: Machine) -> None:
-    before = resident()
+def test_so_does_stop(simulated: Machine, buffers: Callable[[], int]) -> None:
     tensor = fill()
     gpututor.stop()
-    assert resident() - before > SIZE // 2  # the learner's tensor holds it
+    assert buffers() == 1  # the learner's tensor holds it
     del tensor
-    assert resident() - before < SIZE // 2
+    assert buffers() == 0
     gpututor.start(simulate="T4")
     tensor = fill()
     del tensor
+    assert buffers() == 1
     gpututor.stop()
-    assert resident() - before < SIZE // 2
+    assert buffers() == 0
 
 
 def test_only_so_many_views_are_kept(simulated: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -159,3 +159,18 @@ def test_a_mode_that_computes_is_not_told_of_the_simulators_own_work() -> None:
         y = torch.ones_like(x, device="cuda") + x.cuda(0).cpu().cuda()
     assert norms[-1] == 4.0
     assert y.is_cuda
+
+
+@pytest.mark.parametrize("transform", [func.grad, func.hessian, func.jacfwd])
+def test_what_a_transform_leaves_behind_is_plain(transform: Callable[..., Any]) -> None:
+    """The first tensors of a dtype are made inside one; later ones lie at the same place."""
+
+    def work(x: torch.Tensor) -> torch.Tensor:
+        return (x.double() ** 3 + torch.ones(3, dtype=torch.float64, device=x.device)).sum()
+
+    wanted = transform(work)(POINT)
+    point = POINT.cuda()
+    for _ in range(2):
+        torch.testing.assert_close(transform(work)(point).cpu(), wanted)
+        values = [torch.ones(3, dtype=torch.float64, device="cuda") for _ in range(4)]
+        assert [float(torch.ops.aten.alias(value).sum()) for value in values] == 4 * [3.0]

@@ -16,7 +16,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from .tensor import inner, is_simulated
+from .plain import inner
+from .tensor import is_simulated
 
 # fmt: off
 #: Functions that run in the lower precision.

@@ -20,7 +20,8 @@ from . import checks, factories, runtime
 from .copy import empty
 from .device import Device
 from .operators import aten, run
-from .tensor import Tensor, inner, is_simulated, unheard
+from .plain import inner
+from .tensor import Tensor, is_simulated, unheard
 
 _node = torch._C._current_autograd_node
 

@@ -6,11 +6,11 @@ import bisect
 import mmap
 import sys
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
+
+from .plain import inner, plainly
 
 if TYPE_CHECKING:
     from .device import Device, StreamState
@@ -135,7 +135,7 @@ class Segment:
         base = self._bases.get(dtype)
         if base is None:
             # A tensor made in inference mode could not be written by kernels, which run outside it.
-            with _plainly(), torch.inference_mode(False):
+            with plainly(), torch.inference_mode(False):
                 flat = torch.empty(0, dtype=dtype, device="cpu")
                 first = self.shift // dtype.itemsize
                 base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
@@ -155,7 +155,9 @@ class Segment:
         if view is None:
             if len(self._views) >= _VIEWS:
                 self._views.clear()
-            view = self._views[key] = self.base(dtype).as_strided(size, stride, first)
+            with plainly():
+                view = self.base(dtype).as_strided(size, stride, first)
+            view = self._views[key] = inner(view)
         return view
 
     def close(self) -> None:
@@ -178,13 +180,6 @@ class Segment:
         return found
 
 
-@contextmanager
-def _plainly() -> Iterator[None]:
-    """Call torch past every mode that is on: what is made here is the host's own."""
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
-        yield
-
-
 def _host_buffer(size: int) -> torch.UntypedStorage:
     """Return `size` bytes of the host; pages never written to cost nothing."""
     try:
@@ -194,7 +189,7 @@ def _host_buffer(size: int) -> torch.UntypedStorage:
             raise
     # More than the host has at all. Most of it will never be touched.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    with _plainly():
+    with plainly():
         values = torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
     return values.untyped_storage()
 
@@ -311,7 +306,7 @@ class Block:
         """Return the CPU tensor of this geometry over the block; `offset` in elements."""
         piece = self.piece
         if piece is None:
-            with _plainly():
+            with plainly():
                 return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
         segment = piece.segment
         first = (segment.shift + piece.offset) // dtype.itemsize + offset

@@ -17,7 +17,8 @@ from .copy import replace
 from .copy import to as copy_to
 from .errors import NotSimulatedError
 from .factories import simulated_device, wanted_device
-from .tensor import Tensor, check_alive, inner, is_simulated, wraps_simulated
+from .plain import inner
+from .tensor import Tensor, check_alive, is_simulated, wraps_simulated
 
 _TYPES = {
     "Float": torch.float32,

@@ -19,14 +19,13 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import runtime
 from .errors import StoppedError
+from .plain import inner
 
 if TYPE_CHECKING:
     from .device import Device
     from .memory import Block
 
 _make_wrapper = torch.Tensor._make_wrapper_subclass
-_functorch: Any = torch._C._functorch
-_is_wrapped = _functorch.is_functorch_wrapped_tensor
 _grad: Any = torch._C.TensorBase.grad
 
 
@@ -319,16 +318,10 @@ def is_simulated(value: object) -> bool:
     return type(value) is Tensor or type(value) is Parameter
 
 
-def inner(value: Any) -> Any:
-    """Return the tensor inside the wrappers that ``torch.func`` put around `value`."""
-    while isinstance(value, torch.Tensor) and _is_wrapped(value):
-        value = _functorch.get_unwrapped(value)
-    return value
-
-
 def wraps_simulated(value: Any) -> bool:
     """Tell whether `value` is a wrapper of ``torch.func`` around a simulated tensor."""
-    return isinstance(value, torch.Tensor) and _is_wrapped(value) and is_simulated(inner(value))
+    inside = inner(value)
+    return inside is not value and is_simulated(inside)
 
 
 _Work = TypeVar("_Work", bound=Callable[..., Any])

@@ -14,8 +14,9 @@ import torch
 
 from .inside import Inside
 from .operators import aten
+from .plain import inner
 from .runtime import current
-from .tensor import inner, wraps_simulated
+from .tensor import wraps_simulated
 
 
 def answering(name: str, original: Any) -> property:
