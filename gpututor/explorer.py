@@ -9,10 +9,13 @@ from __future__ import annotations
 import contextlib
 import html
 import inspect
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import ipywidgets
+import torch
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 from matplotlib.figure import Figure
 from traitlets import TraitError
@@ -24,6 +27,7 @@ READY = "Ready: move a control to run it again."
 #: While Python runs, the kernel cannot hear a button of the panel; it hears an interrupt.
 RUNNING = "Running. To stop it, interrupt: ■ in Jupyter, Runtime → Interrupt in Colab."
 STOPPED = "Stopped. You see the last result that was finished."
+STOPPED_EARLY = "Stopped before there was a result: move a control to run it again."
 
 #: A run under 0.3 seconds leaves "Ready" where it is: a text that flashes tells nobody anything.
 _RUNNING = f"""
@@ -64,7 +68,6 @@ class Explorer:
         self._quiet = False
         self._view = ipywidgets.HTML()
         self._status = ipywidgets.HTML()
-        self.run()
         shown = [c for c in controls.values() if not isinstance(c, ipywidgets.fixed)]
         for name, control in controls.items():
             if getattr(control, "description", None) == "":
@@ -78,6 +81,13 @@ class Explorer:
             control.observe(self._changed, names="value")
         self.panel = ipywidgets.VBox([*shown, self._status, self._view])
         self.panel.add_class("gpututor-panel")
+        try:
+            self.run()
+        except BaseException:
+            # The panel all the same: another value may do, such as a smaller one.
+            if InteractiveShell.initialized():
+                self._ipython_display_()
+            raise
 
     @property
     def values(self) -> dict[str, Any]:
@@ -111,10 +121,14 @@ class Explorer:
                 self._view.value = _as_html(result)
                 self.result = result
         except KeyboardInterrupt:
-            self.error = STOPPED
-            self._say(STOPPED)
+            self.error = STOPPED if self.result is not None else STOPPED_EARLY
+            self._say(self.error)
             raise
         except BaseException as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                # A notebook keeps the last error, and with it the variables of the calls it came
+                # from: their memory would be missing in the next run.
+                traceback.clear_frames(error.__traceback__)
             self.error = _one_line(error)
             self._say(f"⚠ {html.escape(self.error)}", role="alert")
             raise
@@ -178,6 +192,8 @@ class Explorer:
         )
 
     def __repr__(self) -> str:
+        if self.result is None:
+            return str(self.error)
         return self.result if isinstance(self.result, str) else repr(self.result)
 
     def _ipython_display_(self) -> None:
@@ -213,6 +229,9 @@ def explore(function: Callable[..., Any], **controls: Any) -> Explorer:
 
     Raises
     ------
+    BaseException
+        What `function` raised in this first call. A notebook shows the panel too: another value
+        of a control may do.
     TypeError
         When `function` cannot be called, has no such argument, or needs one that has no control.
     ValueError
@@ -352,4 +371,7 @@ def _range(control: Any) -> str:
 
 def _one_line(error: BaseException) -> str:
     first = (str(error).strip().splitlines() or ["no message"])[0]
+    if isinstance(error, torch.OutOfMemoryError):
+        numbers = first.partition(" Including non-PyTorch memory")[0]
+        return f"{numbers} Choose less, or free memory, and run it again."
     return f"{type(error).__name__}: {first}"

@@ -180,6 +180,59 @@ def test_an_error_in_the_first_run_is_the_cells():
         explore(lambda a: 1 / 0, a=(1, 2))
 
 
+def out_of_memory_above(limit):
+    """Return an experiment that takes memory, and runs out of it."""
+
+    def experiment(a=8):
+        taken.append(weakref.ref(tensor := torch.zeros(a)))
+        if a > limit:
+            raise torch.OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of "
+                "8.00 MiB of which 1.00 MiB is free. Including non-PyTorch memory, this process "
+                "has 7.00 MiB memory in use."
+            )
+        return f"{len(tensor)} numbers"
+
+    taken = []
+    return experiment, taken
+
+
+def test_the_first_run_may_be_too_large(monkeypatch):
+    shown = []
+    monkeypatch.setattr(explorer.InteractiveShell, "initialized", lambda: True)
+    monkeypatch.setattr(explorer.Explorer, "_ipython_display_", lambda self: shown.append(self))
+    experiment, _ = out_of_memory_above(3)
+    with pytest.raises(torch.OutOfMemoryError):
+        explore(experiment, a=(1, 8))
+    (panel,) = shown  # it is there, and says what to do
+    assert panel.error == repr(panel) == text(panel).removeprefix("⚠ ")
+    assert panel.error == (
+        "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of 8.00 MiB "
+        "of which 1.00 MiB is free. Choose less, or free memory, and run it again."
+    )
+    panel.controls["a"].value = 2
+    assert (panel.result, panel.error, text(panel)) == ("2 numbers", None, explorer.READY)
+
+
+def test_memory_that_ran_out_is_free_although_a_notebook_keeps_the_error():
+    experiment, taken = out_of_memory_above(3)
+    with pytest.raises(torch.OutOfMemoryError) as kept:
+        explore(experiment, a=(1, 8))
+    assert kept.tb is not None
+    assert taken[0]() is None
+
+
+def test_a_stopped_first_run_leaves_a_panel(monkeypatch):
+    shown = []
+    monkeypatch.setattr(explorer.InteractiveShell, "initialized", lambda: True)
+    monkeypatch.setattr(explorer.Explorer, "_ipython_display_", lambda self: shown.append(self))
+    with pytest.raises(KeyboardInterrupt):
+        explore(fails_above(3, KeyboardInterrupt()), a=ipywidgets.IntSlider(5, 1, 8))
+    assert text(shown[0]) == shown[0].error == explorer.STOPPED_EARLY
+    shown[0].set(a=1)
+    assert text(shown[0]) == explorer.READY
+
+
 def test_moving_a_control_runs_again():
     panel = explore(picture, size=(1, 8), pinned=False)
     panel.controls["size"].value = 7
