@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import html
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -29,6 +30,8 @@ from .figures import Picture
 from .scale import amount, number
 
 Shape = tuple[int, ...]
+
+_CONNECTED = re.compile(r"^\[Gloo\] Rank \d+ is connected to .*\n", re.M)
 
 
 @dataclass
@@ -208,7 +211,8 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
     Returns
     -------
     str
-        What they printed.
+        What they printed. A line of the library gloo itself, in which PyTorch up to 2.10 says how
+        many processes are connected, is left out.
 
     Raises
     ------
@@ -260,7 +264,7 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
         ends = lines if len(lines) <= 20 else [*lines[:10], "...", *lines[-10:]]
         said = "\n".join(first[-20:] or ends)
         raise RuntimeError(f"{Path(script).name} failed in a process of its own:\n{said}")
-    return output
+    return _CONNECTED.sub("", output)
 
 
 def _end(child: subprocess.Popen[str]) -> None:

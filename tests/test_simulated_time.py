@@ -232,6 +232,7 @@ def test_a_notebook_fails_if_a_stream_does(kind: str, tmp_path: Path) -> None:
         assert "planted" in done.stdout
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # of PyTorch 2.10
 @pytest.mark.usefixtures("simulated")
 def test_the_profiler_refuses_to_trace_a_simulated_gpu() -> None:
     activity = torch.profiler.ProfilerActivity

@@ -267,6 +267,7 @@ def test_a_profile_becomes_a_timeline() -> None:
     assert "stream 7: gemm from 100 to 200 µs." in line.show().alt
 
 
+@pytest.mark.filterwarnings("ignore:.*Profiler clears events")  # of PyTorch 2.10
 def test_a_profile_without_a_gpu_is_refused() -> None:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         torch.ones(3) + 1
