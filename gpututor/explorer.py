@@ -120,15 +120,14 @@ class Explorer:
             for result in _results(self._function(**self.values)):
                 self._view.value = _as_html(result)
                 self.result = result
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
+            _let_go(error)
             self.error = STOPPED if self.result is not None else STOPPED_EARLY
             self._say(self.error)
             raise
         except BaseException as error:
-            if isinstance(error, torch.OutOfMemoryError):
-                # A notebook keeps the last error, and with it the variables of the calls it came
-                # from: their memory would be missing in the next run.
-                traceback.clear_frames(error.__traceback__)
+            if any(isinstance(one, torch.OutOfMemoryError) for one in _chain(error)):
+                _let_go(error)
             self.error = _one_line(error)
             self._say(f"⚠ {html.escape(self.error)}", role="alert")
             raise
@@ -370,8 +369,34 @@ def _range(control: Any) -> str:
 
 
 def _one_line(error: BaseException) -> str:
-    first = (str(error).strip().splitlines() or ["no message"])[0]
+    try:
+        text = str(error)
+    except Exception:  # a class of the learner's own
+        text = ""
+    first = (text.strip().splitlines() or ["no message"])[0]
     if isinstance(error, torch.OutOfMemoryError):
         numbers = first.partition(" Including non-PyTorch memory")[0]
         return f"{numbers} Choose less, or free memory, and run it again."
     return f"{type(error).__name__}: {first}"
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """Return an error and all that it came from."""
+    found: list[BaseException] = []
+    todo: list[BaseException | None] = [error]
+    while todo:
+        one = todo.pop()
+        if one is not None and not any(one is known for known in found):
+            found.append(one)
+            todo += [one.__cause__, one.__context__, *getattr(one, "exceptions", ())]
+    return found
+
+
+def _let_go(error: BaseException) -> None:
+    """Drop the variables of the calls that an error came from.
+
+    A notebook keeps the last error, and with it those variables: their memory would be missing in
+    the next run.
+    """
+    for one in _chain(error):
+        traceback.clear_frames(one.__traceback__)

@@ -214,12 +214,54 @@ def test_the_first_run_may_be_too_large(monkeypatch):
     assert (panel.result, panel.error, text(panel)) == ("2 numbers", None, explorer.READY)
 
 
-def test_memory_that_ran_out_is_free_although_a_notebook_keeps_the_error():
-    experiment, taken = out_of_memory_above(3)
-    with pytest.raises(torch.OutOfMemoryError) as kept:
+def stopped(tensor):
+    raise KeyboardInterrupt
+
+
+def out_of_memory(tensor):
+    raise torch.OutOfMemoryError("CUDA out of memory.")
+
+
+def out_of_memory_twice(tensor):
+    try:
+        out_of_memory(tensor)
+    except torch.OutOfMemoryError:
+        raise torch.OutOfMemoryError("CUDA out of memory again.") from None
+
+
+def told_otherwise(tensor):
+    try:
+        out_of_memory(tensor)
+    except torch.OutOfMemoryError as error:
+        raise ValueError("a message of its own") from error
+
+
+@pytest.mark.parametrize("end", [stopped, out_of_memory, out_of_memory_twice, told_otherwise])
+def test_a_notebook_that_keeps_the_error_does_not_keep_its_memory(end):
+    alive = []
+
+    def experiment(a=1):
+        tensor = torch.zeros(a)
+        alive.append(weakref.ref(tensor))
+        end(tensor)
+
+    try:
         explore(experiment, a=(1, 8))
-    assert kept.tb is not None
-    assert taken[0]() is None
+    except BaseException as error:
+        kept = error
+    assert kept.__traceback__ is not None
+    assert alive[0]() is None
+
+
+def test_an_error_that_cannot_say_what_it_is():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    panel = explore(fails_above(3, Mute()), a=(1, 8))
+    with pytest.raises(Mute):
+        panel.set(a=5)
+    assert text(panel) == "⚠ Mute: no message"
 
 
 def test_a_stopped_first_run_leaves_a_panel(monkeypatch):

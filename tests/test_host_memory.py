@@ -12,7 +12,7 @@ import torch
 import gpututor
 from gpututor import Machine
 from gpututor.simulator import memory_blocks, runtime
-from gpututor.simulator.plain import plainly
+from gpututor.simulator.plain import plainly, undispatched
 
 MIB = 1 << 20
 SIZE = 100 * MIB
@@ -38,7 +38,7 @@ def buffers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], int]]:
             return original(size)
         buffer = _Buffer(size)
         alive.add(buffer)
-        with plainly():
+        with plainly(), undispatched():
             return torch.frombuffer(buffer, dtype=torch.uint8).untyped_storage()
 
     monkeypatch.setattr(memory_blocks, "_host_buffer", host_buffer)

@@ -247,3 +247,91 @@ def test_backward(simulated: Machine) -> None:
     with pytest.raises(KeyboardInterrupt):
         gradient(6.0, stop=True)
     assert gradient(7.0) == 7
+
+
+def switches() -> tuple[bool, ...]:
+    """Return what the simulator turns off or on for a moment."""
+    return (
+        torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.Python),
+        torch._C._is_torch_function_enabled(),
+        torch.is_inference_mode_enabled(),
+        torch.is_grad_enabled(),
+    )
+
+
+def make_new_ones(count: int) -> None:
+    """Make tensors of geometries that no segment has seen, and views in all modes."""
+    dtype = (torch.float64, torch.int16, torch.complex64, torch.int64)[count % 4]
+    x = torch.ones(5 + count, 2, dtype=dtype, device="cuda")
+    torch.empty(0, dtype=dtype, device="cuda")
+    with torch.inference_mode():
+        y = x.t() + x[0, 0]
+    y.t()
+
+
+def test_nothing_stays_switched_off(simulated: Machine) -> None:
+    make_new_ones(0)
+    before = switches()
+    count = 0
+    while True:
+        count += 1
+
+        def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+            nonlocal left
+            if event != "c_return":  # Python looks for signals after a call
+                return
+            caller: FrameType | None = frame
+            while caller is not None and not caller.f_code.co_filename.endswith(
+                ("memory_blocks.py", "tensor.py")
+            ):
+                caller = caller.f_back
+            if caller is not None:
+                left -= 1
+                if not left:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        for segment in runtime.current().device(0).memory.segments():
+            segment._bases.clear()  # so that each dtype is new to it
+        left, kept = count, None
+        sys.setprofile(interrupt)
+        try:
+            make_new_ones(count)
+        except KeyboardInterrupt as error:
+            kept = error  # as IPython keeps the last one, with its frames
+        finally:
+            sys.setprofile(None)
+        assert switches() == before, count
+        if kept is None:
+            break  # all of it was done
+        del kept
+        assert switches() == before, count
+        torch.cuda.synchronize()
+    assert count > 50
+    assert float((torch.ones(3, device="cuda") + 1).sum()) == 6
+
+
+def test_a_memory_history_leaves_no_lock_behind(
+    simulated: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt of a finaliser
+    torch.cuda.memory._record_memory_history()
+    memory = runtime.current().device(0).memory
+    for count in range(1, 30):
+        x, left = torch.ones(1000, device="cuda"), count
+
+        def interrupt(frame: FrameType, event: str, argument: Any) -> None:
+            nonlocal left
+            if event == "c_return" and frame.f_code.co_filename.endswith("memory.py"):
+                left -= 1
+                if not left:
+                    sys.setprofile(None)
+                    raise KeyboardInterrupt
+
+        sys.setprofile(interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            del x
+        sys.setprofile(None)
+        assert not memory._lock._is_owned(), count
+    assert torch.cuda.memory_allocated() == 0
+    torch.cuda.memory._record_memory_history(enabled=None)

@@ -79,7 +79,7 @@ def test_stop_leaves_torch_attribute_for_attribute() -> None:
 def test_tensors_that_outlive_stop_say_so() -> None:
     gpututor.start(simulate="T4")
     a, one = torch.ones(3, device="cuda"), torch.ones((), device="cuda")
-    stream = torch.cuda.Stream()
+    stream, storage = torch.cuda.Stream(), a.untyped_storage()
     gpututor.stop()
     for use in (
         lambda: a + 1,
@@ -91,6 +91,9 @@ def test_tensors_that_outlive_stop_say_so() -> None:
         lambda: a.to("cpu"),
         stream.synchronize,
         lambda: a.add_(1),
+        lambda: a.set_(storage),
+        lambda: a.resize_(4),
+        lambda: a.unsqueeze_(0),
     ):
         with pytest.raises(RuntimeError, match="stopped"):
             use()

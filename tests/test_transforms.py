@@ -166,11 +166,13 @@ def test_what_a_transform_leaves_behind_is_plain(transform: Callable[..., Any]) 
     """The first tensors of a dtype are made inside one; later ones lie at the same place."""
 
     def work(x: torch.Tensor) -> torch.Tensor:
-        return (x.double() ** 3 + torch.ones(3, dtype=torch.float64, device=x.device)).sum()
+        ones = torch.ones(3, dtype=torch.float64, device=x.device)  # first: before any conversion
+        return (x.double() ** 3 * ones * x).sum().float()
 
     wanted = transform(work)(POINT)
     point = POINT.cuda()
     for _ in range(2):
         torch.testing.assert_close(transform(work)(point).cpu(), wanted)
+        assert float(torch.ones(7, dtype=torch.float64, device="cuda").sum()) == 7
         values = [torch.ones(3, dtype=torch.float64, device="cuda") for _ in range(4)]
         assert [float(torch.ops.aten.alias(value).sum()) for value in values] == 4 * [3.0]

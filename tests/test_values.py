@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import random
 from collections.abc import Callable
 
@@ -187,3 +188,12 @@ def test_a_tensor_made_in_inference_mode() -> None:
     torch.cuda.synchronize()
     assert y.is_inference()
     assert y.tolist() == [10.0, 10.0, 10.0]
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_a_copy_of_a_conjugate_or_a_negative_has_its_values(
+    again: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    host = torch.tensor([1 + 2j, 3 - 4j])
+    for view in (torch.conj, lambda x: x.conj().imag, lambda x: x[1:].conj(), torch.real):
+        assert again(view(host.cuda())).tolist() == view(host).tolist()

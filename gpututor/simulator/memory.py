@@ -358,10 +358,16 @@ class Allocator:
     def _note_gone(self, reference: weakref.ref[Block]) -> None:
         """Take a block back at once, so that the memory history says where it was let go."""
         self._returned.append(reference)
-        if not (self._changing and self._is_inside()) and self._lock.acquire(blocking=False):
-            try:
+        if self._changing and self._is_inside():
+            return
+        taken: list[bool] = []
+        try:
+            # Taken and noted in one call of C: an interrupt between the two would leave it taken.
+            taken.extend(map(self._lock.acquire, (False,)))
+            if taken[0]:
                 self._settle()
-            finally:
+        finally:
+            if taken and taken[0]:
                 self._lock.release()
 
     def _let_go(self, piece: Piece) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from .plain import inner, plainly
+from .plain import inner, plainly, undispatched
 
 if TYPE_CHECKING:
     from .device import Device, StreamState
@@ -135,11 +135,11 @@ class Segment:
         base = self._bases.get(dtype)
         if base is None:
             # A tensor made in inference mode could not be written by kernels, which run outside it.
-            with plainly(), torch.inference_mode(False):
+            with torch._C._InferenceMode(False), plainly(), undispatched():
                 flat = torch.empty(0, dtype=dtype, device="cpu")
                 first = self.shift // dtype.itemsize
                 base = flat.set_(self.storage, first, (self.size // dtype.itemsize,), (1,))
-            self._bases[dtype] = base
+            base = self._bases[dtype] = inner(base)
         return base
 
     def view(
@@ -155,7 +155,7 @@ class Segment:
         if view is None:
             if len(self._views) >= _VIEWS:
                 self._views.clear()
-            with plainly():
+            with plainly(), undispatched():
                 view = self.base(dtype).as_strided(size, stride, first)
             view = self._views[key] = inner(view)
         return view
@@ -189,7 +189,7 @@ def _host_buffer(size: int) -> torch.UntypedStorage:
             raise
     # More than the host has at all. Most of it will never be touched.
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
-    with plainly():
+    with plainly(), undispatched():
         values = torch.frombuffer(mmap.mmap(-1, size, flags=flags), dtype=torch.uint8)
     return values.untyped_storage()
 
@@ -306,7 +306,7 @@ class Block:
         """Return the CPU tensor of this geometry over the block; `offset` in elements."""
         piece = self.piece
         if piece is None:
-            with plainly():
+            with plainly(), undispatched():
                 return torch.empty_strided(size, stride, dtype=dtype, device="cpu")
         segment = piece.segment
         first = (segment.shift + piece.offset) // dtype.itemsize + offset

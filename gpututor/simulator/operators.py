@@ -195,6 +195,7 @@ class Operator:
     def change_geometry(self, args: Any, kwargs: Any) -> Any:
         """Run an operator that changes how its first argument is seen, in place."""
         base = args[0]
+        tensor.check_alive(base)
         raw = base._raw.detach()
         self.func(raw, *args[1:], **kwargs)
         set_geometry(base, raw)
@@ -589,6 +590,7 @@ def set_geometry(base: Tensor, raw: torch.Tensor) -> None:
 
 def resize(base: Tensor, size: tuple[int, ...]) -> None:
     """Give `base` another size, and more memory where it needs it; values stay in order."""
+    tensor.check_alive(base)
     device = base._geometry.device
     stride = torch.empty(size, device="meta").stride()
     spec = geometry(size, stride, base._geometry.dtype, device)

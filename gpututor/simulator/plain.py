@@ -1,25 +1,21 @@
-"""Calls of torch that are the simulator's own, past all that the learner has turned on."""
+"""Calls of torch that are the simulator's own, past all that the learner has turned on.
+
+``with plainly(), undispatched():`` calls it past every mode. Both are guards written in C: Python
+looks for an interrupt between the beginning of a context manager of its own and the block, and
+what that had turned off would stay off.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+plainly = torch._C.DisableTorchFunction
+undispatched = torch._C._DisableTorchDispatch
+
 _functorch: Any = torch._C._functorch
 _is_wrapped = _functorch.is_functorch_wrapped_tensor
-
-
-@contextmanager
-def plainly() -> Iterator[None]:
-    """Call torch past every mode that is on: what is made here is the host's own.
-
-    A transform of ``torch.func`` wraps it all the same: see `inner`.
-    """
-    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
-        yield
 
 
 def inner(value: Any) -> Any:

@@ -10,14 +10,14 @@ import copy as python_copy
 import io
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import torch
 
 from .copy import copy_between, empty
 from .errors import NotSimulatedError, StoppedError
 from .memory import Block
-from .tensor import Tensor, geometry, is_simulated, wrap
+from .tensor import Tensor, check_alive, geometry, is_simulated, wrap
 
 if TYPE_CHECKING:
     from .device import Device
@@ -169,6 +169,7 @@ def set_storage(
     """Make `tensor` show `source`, a storage or another tensor: ``Tensor.set_``."""
     from .operators import set_geometry
 
+    check_alive(tensor)
     if is_simulated(source):
         tensor._block = source._block
         set_geometry(tensor, source._raw)
@@ -210,6 +211,8 @@ def reduce(tensor: Tensor) -> Any:
         return (torch._utils._rebuild_parameter, args)
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("cannot pickle a tensor that is not a leaf: use .detach() first")
+    # A conjugate or negative is a remark on its tensor, not in the storage: write the numbers.
+    tensor = cast("Tensor", tensor.resolve_conj().resolve_neg())
     return (
         torch._utils._rebuild_tensor_v2,
         (
@@ -246,6 +249,10 @@ def deepcopy(tensor: Tensor, memo: dict[int, Any]) -> Any:
             from .tensor import wrap_view
 
             new = wrap_view(raw, new)
+        if tensor.is_conj():  # remarks on the tensor: as torch does it
+            new = new.conj_physical()
+        if tensor.is_neg():
+            new = new.neg()
         if isinstance(tensor, torch.nn.Parameter):
             new._is_param = True
         new.requires_grad_(tensor.requires_grad)

@@ -299,7 +299,7 @@ def wrap_view(raw: torch.Tensor, base: Tensor) -> Tensor:
             Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
         )
     else:  # a view is of inference mode where its base is
-        with torch.inference_mode(base.is_inference()):
+        with torch._C._InferenceMode(base.is_inference()):
             tensor = _make_wrapper(
                 Tensor, spec.size, strides=spec.stride, dtype=spec.dtype, storage_offset=offset
             )
