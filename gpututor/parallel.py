@@ -31,7 +31,8 @@ from .scale import amount, number
 
 Shape = tuple[int, ...]
 
-_CONNECTED = re.compile(r"^\[Gloo\] Rank \d+ is connected to .*\n", re.M)
+#: Two processes can write theirs into one line.
+_CONNECTED = re.compile(r"^(?:\[Gloo\] Rank \d+ is connected to .*? is : \d+)+\n+", re.M)
 
 
 @dataclass

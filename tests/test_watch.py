@@ -94,6 +94,13 @@ def test_torchrun_returns_what_was_printed(write: Callable[[str], Path]) -> None
     assert parallel.torchrun(script, 2) == "2.0\n"
 
 
+@pytest.mark.parametrize("ends", [("\n", "\n"), ("", "\n\n")])
+def test_what_gloo_says_of_itself_is_left_out(ends: tuple[str, str]) -> None:
+    said = "[Gloo] Rank {} is connected to 1 peer ranks. Expected number of connected peer ranks is"
+    lines = "".join(f"{said.format(rank)} : 1{end}" for rank, end in enumerate(ends))
+    assert parallel._CONNECTED.sub("", f"one\n{lines}two\n") == "one\ntwo\n"
+
+
 @needs_gloo
 def test_torchrun_says_why_a_process_failed(write: Callable[[str], Path]) -> None:
     script = write("dist.init_process_group('gloo')\nraise ValueError('my own mistake')")
