@@ -86,11 +86,10 @@ def measure(rounds: int = 9) -> dict[str, dict[str, float]]:
 
 
 def _live_tensors(rounds: int) -> dict[str, float]:
-    """Return the shortest microseconds of ``add`` with 10 and with 10,000 live tensors.
+    """Return the median microseconds of ``add`` with 10 and with 10,000 live tensors.
 
-    In turn, so that a machine that is busy for a while is so for both, and the shortest, because
-    all that other programs can do to a time is to lengthen it. Python's garbage collector passes
-    over the new tensors first, once, and not in the time.
+    In turn, so that a machine that is busy for a while is so for both. Python's garbage collector
+    passes over the new tensors first, once, and not in the time.
     """
     a = torch.randn(8, 8, device="cuda")
     taken: dict[str, list[float]] = {"10": [], "10000": []}
@@ -102,7 +101,7 @@ def _live_tensors(rounds: int) -> dict[str, float]:
                 times.append(seconds(lambda: a + a) * 1e6)
                 torch.cuda.synchronize()
             del live
-    return {number: min(times) for number, times in taken.items()}
+    return {number: statistics.median(times) for number, times in taken.items()}
 
 
 def main() -> None:

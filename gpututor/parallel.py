@@ -212,8 +212,8 @@ def torchrun(script: str | Path, processes: int = 2, limit: float = 120.0) -> st
     Returns
     -------
     str
-        What they printed. A line of the library gloo itself, in which PyTorch up to 2.10 says how
-        many processes are connected, is left out.
+        What they printed. A line of the library gloo itself, in which PyTorch 2.10 says how many
+        processes are connected, is left out.
 
     Raises
     ------

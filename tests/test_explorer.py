@@ -180,38 +180,29 @@ def test_an_error_in_the_first_run_is_the_cells():
         explore(lambda a: 1 / 0, a=(1, 2))
 
 
-def out_of_memory_above(limit):
-    """Return an experiment that takes memory, and runs out of it."""
-
-    def experiment(a=8):
-        taken.append(weakref.ref(tensor := torch.zeros(a)))
-        if a > limit:
-            raise torch.OutOfMemoryError(
-                "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of "
-                "8.00 MiB of which 1.00 MiB is free. Including non-PyTorch memory, this process "
-                "has 7.00 MiB memory in use."
-            )
-        return f"{len(tensor)} numbers"
-
-    taken = []
-    return experiment, taken
+FULL = torch.OutOfMemoryError(
+    "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of 8.00 MiB of "
+    "which 1.00 MiB is free. Including non-PyTorch memory, this process has 7.00 MiB in use."
+)
+TOLD = (
+    "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of 8.00 MiB "
+    "of which 1.00 MiB is free. Choose less, or free memory, and run it again."
+)
 
 
-def test_the_first_run_may_be_too_large(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "said"), [(FULL, TOLD), (KeyboardInterrupt(), explorer.STOPPED_EARLY)]
+)
+def test_a_first_run_that_fails_leaves_a_panel(monkeypatch, error, said):
     shown = []
     monkeypatch.setattr(explorer.InteractiveShell, "initialized", lambda: True)
     monkeypatch.setattr(explorer.Explorer, "_ipython_display_", lambda self: shown.append(self))
-    experiment, _ = out_of_memory_above(3)
-    with pytest.raises(torch.OutOfMemoryError):
-        explore(experiment, a=(1, 8))
+    with pytest.raises(type(error)):
+        explore(fails_above(3, error), a=ipywidgets.IntSlider(5, 1, 8))
     (panel,) = shown  # it is there, and says what to do
-    assert panel.error == repr(panel) == text(panel).removeprefix("⚠ ")
-    assert panel.error == (
-        "CUDA out of memory. Tried to allocate 2.00 MiB. GPU 0 has a total capacity of 8.00 MiB "
-        "of which 1.00 MiB is free. Choose less, or free memory, and run it again."
-    )
+    assert panel.error == repr(panel) == text(panel).removeprefix("⚠ ") == said
     panel.controls["a"].value = 2
-    assert (panel.result, panel.error, text(panel)) == ("2 numbers", None, explorer.READY)
+    assert (panel.result, panel.error, text(panel)) == ("2", None, explorer.READY)
 
 
 def stopped(tensor):
@@ -262,17 +253,6 @@ def test_an_error_that_cannot_say_what_it_is():
     with pytest.raises(Mute):
         panel.set(a=5)
     assert text(panel) == "⚠ Mute: no message"
-
-
-def test_a_stopped_first_run_leaves_a_panel(monkeypatch):
-    shown = []
-    monkeypatch.setattr(explorer.InteractiveShell, "initialized", lambda: True)
-    monkeypatch.setattr(explorer.Explorer, "_ipython_display_", lambda self: shown.append(self))
-    with pytest.raises(KeyboardInterrupt):
-        explore(fails_above(3, KeyboardInterrupt()), a=ipywidgets.IntSlider(5, 1, 8))
-    assert text(shown[0]) == shown[0].error == explorer.STOPPED_EARLY
-    shown[0].set(a=1)
-    assert text(shown[0]) == explorer.READY
 
 
 def test_moving_a_control_runs_again():

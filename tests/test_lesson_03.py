@@ -57,8 +57,7 @@ def begin_of_b(words: str) -> float:
 def test_the_missing_wait_is_wrong_and_mended(lesson: Callable[..., Any]) -> None:
     is_right = lesson("missing-wait")["is_right"]
     is_right(True)  # loads what the first run needs
-    # A machine that is busy with other things can hold the host up until the side stream is done.
-    assert any(sum(not is_right(False) for _ in range(20)) >= 19 for _ in range(3))
+    assert sum(not is_right(False) for _ in range(20)) >= 19
     assert all(is_right(True) for _ in range(100))
 
 

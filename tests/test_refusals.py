@@ -50,7 +50,8 @@ def test_it_is_refused_by_name_and_the_device_goes_on(name: str) -> None:
     assert torch.ones(2, device="cuda").sum().item() == 2
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")  # from PyTorch 2.14 on
 def test_script_neither_saves_nor_loads_what_it_cannot_see(tmp_path: Path) -> None:
     path = str(tmp_path / "model.pt")
     script = torch.jit.script(nn.Linear(2, 2).cuda())
@@ -63,7 +64,8 @@ def test_script_neither_saves_nor_loads_what_it_cannot_see(tmp_path: Path) -> No
     assert torch.jit.load(path, map_location="cpu")(torch.ones(1, 2)).shape == (1, 2)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning")  # from PyTorch 2.14 on
 def test_script_knows_the_functions_that_stand_in_for_its_own() -> None:
     network = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.LayerNorm(4))
     for device in ("cpu", "cuda"):

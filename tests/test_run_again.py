@@ -6,7 +6,6 @@ optimizer or a loss stay alive would begin above zero, and end higher.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,29 +13,23 @@ from typing import Any
 import nbformat
 import pytest
 import torch
+from test_notebook_runs import PATHS, sections
 
 from gpututor import Machine
 
 pytestmark = pytest.mark.slow
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-
 
 def trainings() -> dict[str, list[str]]:
-    """Return the code cells of the sections that train, after those the notebook begins with."""
+    """Return the code of each section that trains, after that of the setup."""
     found = {}
-    for path in NOTEBOOKS:
-        sections: dict[str, list[str]] = {}
-        heading = ""
-        for cell in nbformat.read(path, as_version=4).cells:
-            if cell.cell_type == "markdown":
-                heading = (re.findall(r"^## (.+)", cell.source, re.M) or [heading])[-1]
-            elif cell.id != "install" and not cell.source.startswith("%%"):
-                sections.setdefault(heading, []).append(cell.source)
-        first, *rest = sections
-        for name in rest:
-            if any("backward(" in source for source in sections[name]):
-                found[f"{path.stem[:2]} {name}"] = [*sections[first], *sections[name]]
+    for path in PATHS:
+        setup, *rest = sections(nbformat.read(path, as_version=4).cells)
+        for section in rest:
+            sources = [cell.source for cell in section if not cell.source.startswith("%%")]
+            if any("backward(" in source for source in sources):
+                name = f"{path.stem[:2]} {section[0].id}"
+                found[name] = [*(cell.source for cell in setup), *sources]
     return found
 
 

@@ -27,7 +27,7 @@ class Counter:
         if current > self.peak:
             self.peak = current
         total = self.total
-        if total is not None:  # written out: every launch comes here twelve times
+        if total is not None:  # written out: a launch rises and falls twelve times
             total.allocated += amount
             total.current = current = total.current + amount
             if current > total.peak:
